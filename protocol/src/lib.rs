@@ -36,5 +36,6 @@ pub mod message;
 pub mod names;
 #[cfg(feature = "rpc")]
 pub mod packet;
+pub mod safepickle;
 #[cfg(feature = "rpc")]
 pub mod target;

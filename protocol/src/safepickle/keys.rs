@@ -1,0 +1,533 @@
+//! Dict keys and set elements: equality and hashing as in Python, counted and without recursion.
+//!
+//! Numbers are equal across kinds (`1`, `1.0` and `True` are one key); `str` and `bytes` never are;
+//! tuples and frozensets compare by content; NaN is equal to itself as an object only.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigInt;
+use num_traits::{FromPrimitive, ToPrimitive};
+
+use super::arena::{Arena, Node, NodeId};
+use super::value::{Kind, Value};
+
+/// Why a key was not looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyError {
+    Unhashable(Kind),
+    /// Nested deeper than allowed.
+    TooDeep,
+    /// The work budget is spent.
+    WorkSpent,
+}
+
+/// The budget for looking at keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) work: u64,
+    pub(super) depth: usize,
+}
+
+impl Budget {
+    const UNBOUNDED: Budget = Budget {
+        work: u64::MAX,
+        depth: usize::MAX,
+    };
+
+    fn charge(&mut self, steps: u64) -> Result<(), KeyError> {
+        self.work = self.work.checked_sub(steps).ok_or(KeyError::WorkSpent)?;
+        Ok(())
+    }
+}
+
+/// What a container of keys says about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// It is there, under this entry number.
+    At(usize),
+    /// It is not, and is taken to become the next entry.
+    New,
+}
+
+/// Containers up to this many entries are searched from end to end.
+const LINEAR: usize = 12;
+
+/// The keys of every container that is being built.
+#[derive(Debug)]
+pub(super) struct Keys {
+    pub(super) budget: Budget,
+    indexes: BTreeMap<NodeId, Index>,
+}
+
+impl Keys {
+    pub(super) fn new(budget: Budget) -> Self {
+        Self {
+            budget,
+            indexes: BTreeMap::new(),
+        }
+    }
+
+    /// Looks for `key` among the entries of `container`, each of which takes `stride` items.
+    pub(super) fn position(
+        &mut self,
+        arena: &Arena<'_>,
+        container: NodeId,
+        stride: usize,
+        key: NodeId,
+    ) -> Result<Position, KeyError> {
+        let entries = arena.children(container);
+        let count = entries.len() / stride;
+        if count <= LINEAR {
+            // Says whether it can be hashed, and charges for it.
+            if matches!(arena.node(key), Node::Tuple(_) | Node::Frozenset(_))
+                || leaf_hash(arena, key, false)?.is_none()
+            {
+                hash(arena, key, false, &mut self.budget)?;
+            }
+            for (at, candidate) in entries.iter().step_by(stride).enumerate() {
+                if equal((arena, *candidate), (arena, key), false, &mut self.budget)? {
+                    return Ok(Position::At(at));
+                }
+            }
+            return Ok(Position::New);
+        }
+        let index = match self.indexes.entry(container) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let mut index = Index::default();
+                for (at, known) in entries.iter().step_by(stride).enumerate() {
+                    let known = hash(arena, *known, false, &mut self.budget)?;
+                    index.add(known, at);
+                }
+                entry.insert(index)
+            }
+        };
+        let wanted = hash(arena, key, false, &mut self.budget)?;
+        let mut slot = index.first_slot(wanted);
+        while let Some((found, at)) = index.slots[slot] {
+            self.budget.charge(1)?;
+            let candidate = entries[at as usize * stride];
+            if found == wanted && equal((arena, candidate), (arena, key), false, &mut self.budget)?
+            {
+                return Ok(Position::At(at as usize));
+            }
+            slot = (slot + 1) & (index.slots.len() - 1);
+        }
+        index.add(wanted, count);
+        Ok(Position::New)
+    }
+}
+
+/// An open-addressing table from hash to entry number, at most half full.
+#[derive(Debug, Default)]
+struct Index {
+    slots: Vec<Option<(u64, u32)>>,
+    used: usize,
+}
+
+impl Index {
+    fn first_slot(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    fn add(&mut self, hash: u64, at: usize) {
+        if self.used * 2 >= self.slots.len() {
+            let larger = vec![None; (self.slots.len() * 2).max(64)];
+            for (hash, at) in std::mem::replace(&mut self.slots, larger)
+                .into_iter()
+                .flatten()
+            {
+                self.place(hash, at);
+            }
+        }
+        self.place(hash, at as u32);
+        self.used += 1;
+    }
+
+    fn place(&mut self, hash: u64, at: u32) {
+        let mut slot = self.first_slot(hash);
+        while self.slots[slot].is_some() {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] = Some((hash, at));
+    }
+}
+
+/// One multiplication folded: fast, and spreads well. It need not resist an attacker, since every
+/// collision is charged to the work budget.
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd1b5_4a32_d192_ed03);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+fn bytes_hash(bytes: &[u8], salt: u64) -> u64 {
+    let mut chunks = bytes.chunks_exact(8);
+    let mut hash = mix(bytes.len() as u64, salt);
+    for chunk in &mut chunks {
+        // Chunks are eight bytes each.
+        hash = mix(
+            hash,
+            chunk
+                .iter()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        );
+    }
+    mix(
+        hash,
+        chunks
+            .remainder()
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    )
+}
+
+fn int_hash(value: i64) -> u64 {
+    mix(value as u64, 1)
+}
+
+fn float_hash(value: f64) -> u64 {
+    // Whole floats that an i64 holds hash like the int. -2^63 is exact, 2^63 is the first too large.
+    if value.trunc() == value
+        && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value)
+    {
+        int_hash(value as i64)
+    } else {
+        mix(value.to_bits(), 2)
+    }
+}
+
+/// The hash of what is neither tuple nor frozenset (`None` for these).
+///
+/// `strict` hashes NaN by its bits instead of its identity.
+fn leaf_hash(arena: &Arena<'_>, id: NodeId, strict: bool) -> Result<Option<u64>, KeyError> {
+    Ok(Some(match arena.node(id) {
+        Node::None => mix(0, 3),
+        Node::Bool(value) => int_hash(i64::from(value)),
+        Node::Int(value) => int_hash(value),
+        Node::BigInt(index) => float_hash(
+            arena.big_ints[index as usize]
+                .to_f64()
+                .unwrap_or(f64::INFINITY),
+        ),
+        Node::Float(value) if value.is_nan() && !strict => mix(u64::from(id.0), 4),
+        Node::Float(value) => float_hash(value),
+        Node::Str(bytes) => bytes_hash(arena.bytes(bytes), 5),
+        Node::Bytes(bytes) => bytes_hash(arena.bytes(bytes), 6),
+        Node::Tuple(_) | Node::Frozenset(_) => return Ok(None),
+        Node::Bytearray(_) | Node::List(_) | Node::Dict(_) | Node::Set(_) => {
+            return Err(KeyError::Unhashable(arena.kind(id)));
+        }
+    }))
+}
+
+/// What hashing or comparing a leaf costs.
+fn leaf_cost(arena: &Arena<'_>, id: NodeId) -> u64 {
+    match arena.node(id) {
+        Node::Str(bytes) | Node::Bytes(bytes) => 1 + u64::from(bytes.len) / 32,
+        Node::BigInt(index) => 1 + arena.big_ints[index as usize].bits() / 256,
+        _ => 1,
+    }
+}
+
+struct HashFrame {
+    container: NodeId,
+    next: usize,
+    hash: u64,
+}
+
+fn hash(arena: &Arena<'_>, id: NodeId, strict: bool, budget: &mut Budget) -> Result<u64, KeyError> {
+    let mut open: Vec<HashFrame> = Vec::new();
+    let mut current = id;
+    loop {
+        budget.charge(leaf_cost(arena, current))?;
+        let mut done = leaf_hash(arena, current, strict)?;
+        if done.is_none() {
+            if open.len() >= budget.depth {
+                return Err(KeyError::TooDeep);
+            }
+            open.push(HashFrame {
+                container: current,
+                next: 0,
+                hash: 7,
+            });
+        }
+        current = loop {
+            let Some(frame) = open.last_mut() else {
+                // Without an open frame the last hash is the whole one.
+                return Ok(done.unwrap_or_default());
+            };
+            let tuple = matches!(arena.node(frame.container), Node::Tuple(_));
+            if let Some(hash) = done.take() {
+                frame.hash = if tuple {
+                    mix(frame.hash, hash)
+                } else {
+                    frame.hash.wrapping_add(mix(hash, 8))
+                };
+            }
+            let items = arena.children(frame.container);
+            if let Some(next) = items.get(frame.next) {
+                frame.next += 1;
+                break *next;
+            }
+            done = Some(mix(frame.hash, if tuple { 9 } else { 10 }));
+            open.pop();
+        };
+    }
+}
+
+type Side<'x, 'a> = (&'x Arena<'a>, NodeId);
+
+/// A comparison of two containers under way.
+enum EqualFrame {
+    Tuples {
+        left: NodeId,
+        right: NodeId,
+        next: usize,
+    },
+    /// Elements of the left are matched, one by one, to unused ones of the right with the same hash.
+    Sets {
+        left: NodeId,
+        right: NodeId,
+        next: usize,
+        candidates: Vec<(u64, usize, bool)>,
+        candidate: usize,
+        hash: u64,
+    },
+}
+
+enum Step {
+    Done(bool),
+    Compare(NodeId, NodeId),
+}
+
+/// Whether two keys are equal: as Python has it, or, if `strict`, as [`Value`] has it.
+fn equal(
+    left: Side<'_, '_>,
+    right: Side<'_, '_>,
+    strict: bool,
+    budget: &mut Budget,
+) -> Result<bool, KeyError> {
+    let mut open = Vec::new();
+    let verdict = begin(left, right, strict, &mut open, budget)?;
+    conclude(left.0, right.0, strict, open, verdict, budget)
+}
+
+/// Runs open comparisons to their end.
+fn conclude(
+    left: &Arena<'_>,
+    right: &Arena<'_>,
+    strict: bool,
+    mut open: Vec<EqualFrame>,
+    mut verdict: Option<bool>,
+    budget: &mut Budget,
+) -> Result<bool, KeyError> {
+    while let Some(frame) = open.last_mut() {
+        match frame.advance(left, right, strict, verdict.take(), budget)? {
+            Step::Done(equal) => {
+                open.pop();
+                verdict = Some(equal);
+            }
+            Step::Compare(a, b) => {
+                verdict = begin((left, a), (right, b), strict, &mut open, budget)?
+            }
+        }
+    }
+    // Without an open frame there is a verdict.
+    Ok(verdict.unwrap_or_default())
+}
+
+/// Compares two leaves, or opens a frame for two containers.
+fn begin(
+    (left, a): Side<'_, '_>,
+    (right, b): Side<'_, '_>,
+    strict: bool,
+    open: &mut Vec<EqualFrame>,
+    budget: &mut Budget,
+) -> Result<Option<bool>, KeyError> {
+    if std::ptr::eq(left, right) && a == b {
+        return Ok(Some(true));
+    }
+    let equal = match (left.node(a), right.node(b)) {
+        (Node::Str(x), Node::Str(y)) | (Node::Bytes(x), Node::Bytes(y)) => {
+            if x.len != y.len {
+                return Ok(Some(false));
+            }
+            budget.charge(1 + u64::from(x.len) / 32)?;
+            left.bytes(x) == right.bytes(y)
+        }
+        (Node::None, Node::None) => true,
+        (Node::Tuple(x), Node::Tuple(y)) if x.len == y.len => {
+            budget.charge(1)?;
+            open.push(EqualFrame::Tuples {
+                left: a,
+                right: b,
+                next: 0,
+            });
+            return too_deep(open, budget).map(|()| None);
+        }
+        (Node::Frozenset(x), Node::Frozenset(y)) if x.len == y.len => {
+            budget.charge(1)?;
+            open.push(sets(a, (right, b), strict, budget)?);
+            return too_deep(open, budget).map(|()| None);
+        }
+        (x, y) => {
+            budget.charge(leaf_cost(left, a).min(leaf_cost(right, b)))?;
+            if strict {
+                same_numbers(left, x, right, y)
+            } else {
+                equal_numbers(left, x, right, y)
+            }
+        }
+    };
+    Ok(Some(equal))
+}
+
+fn too_deep(open: &[EqualFrame], budget: &Budget) -> Result<(), KeyError> {
+    if open.len() > budget.depth {
+        Err(KeyError::TooDeep)
+    } else {
+        Ok(())
+    }
+}
+
+fn sets(
+    left: NodeId,
+    (arena, right): Side<'_, '_>,
+    strict: bool,
+    budget: &mut Budget,
+) -> Result<EqualFrame, KeyError> {
+    let mut candidates = Vec::new();
+    for (at, element) in arena.children(right).iter().enumerate() {
+        candidates.push((hash(arena, *element, strict, budget)?, at, false));
+    }
+    candidates.sort_unstable();
+    Ok(EqualFrame::Sets {
+        left,
+        right,
+        next: 0,
+        candidates,
+        candidate: usize::MAX,
+        hash: 0,
+    })
+}
+
+impl EqualFrame {
+    /// Takes the verdict on the pair last asked for, and asks for the next or concludes.
+    fn advance(
+        &mut self,
+        left_arena: &Arena<'_>,
+        right_arena: &Arena<'_>,
+        strict: bool,
+        verdict: Option<bool>,
+        budget: &mut Budget,
+    ) -> Result<Step, KeyError> {
+        match self {
+            Self::Tuples { left, right, next } => {
+                if verdict == Some(false) {
+                    return Ok(Step::Done(false));
+                }
+                let (a, b) = (left_arena.children(*left), right_arena.children(*right));
+                let Some(pair) = a.get(*next).zip(b.get(*next)) else {
+                    return Ok(Step::Done(true));
+                };
+                *next += 1;
+                Ok(Step::Compare(*pair.0, *pair.1))
+            }
+            Self::Sets {
+                left,
+                right,
+                next,
+                candidates,
+                candidate,
+                hash: wanted,
+            } => {
+                let elements = left_arena.children(*left);
+                let mut fresh = verdict.is_none();
+                match verdict {
+                    Some(true) => {
+                        candidates[*candidate].2 = true;
+                        *next += 1;
+                        fresh = true;
+                    }
+                    Some(false) => *candidate += 1,
+                    None => {}
+                }
+                let Some(element) = elements.get(*next) else {
+                    return Ok(Step::Done(true));
+                };
+                if fresh {
+                    *wanted = hash(left_arena, *element, strict, budget)?;
+                    *candidate = candidates.partition_point(|(hash, ..)| hash < wanted);
+                }
+                while let Some((hash, at, used)) = candidates.get(*candidate) {
+                    if hash != wanted {
+                        break;
+                    }
+                    budget.charge(1)?;
+                    if !used {
+                        return Ok(Step::Compare(*element, right_arena.children(*right)[*at]));
+                    }
+                    *candidate += 1;
+                }
+                Ok(Step::Done(false))
+            }
+        }
+    }
+}
+
+/// Equality of numbers across kinds; false for anything else.
+fn equal_numbers(left: &Arena<'_>, a: Node, right: &Arena<'_>, b: Node) -> bool {
+    let as_int = |node: Node| match node {
+        Node::Bool(value) => Some(i64::from(value)),
+        Node::Int(value) => Some(value),
+        _ => None,
+    };
+    match (a, b) {
+        (Node::Float(x), Node::Float(y)) => x == y,
+        (Node::BigInt(x), Node::BigInt(y)) => {
+            left.big_ints[x as usize] == right.big_ints[y as usize]
+        }
+        (Node::BigInt(x), Node::Float(y)) => exactly(&left.big_ints[x as usize], y),
+        (Node::Float(x), Node::BigInt(y)) => exactly(&right.big_ints[y as usize], x),
+        (Node::Float(x), other) => as_int(other).is_some_and(|y| equal_int(y, x)),
+        (other, Node::Float(y)) => as_int(other).is_some_and(|x| equal_int(x, y)),
+        (x, y) => as_int(x).is_some_and(|x| as_int(y) == Some(x)),
+    }
+}
+
+fn exactly(int: &BigInt, float: f64) -> bool {
+    // `from_f64` drops a fraction, but floats this large have none, and no int here is small.
+    BigInt::from_f64(float).is_some_and(|whole| whole == *int)
+}
+
+/// Whether a float is exactly an int.
+fn equal_int(int: i64, float: f64) -> bool {
+    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float)
+        && float.trunc() == float
+        && float as i64 == int
+}
+
+/// Same kind and same bits; false for anything but numbers.
+fn same_numbers(left: &Arena<'_>, a: Node, right: &Arena<'_>, b: Node) -> bool {
+    match (a, b) {
+        (Node::Bool(x), Node::Bool(y)) => x == y,
+        (Node::Int(x), Node::Int(y)) => x == y,
+        (Node::BigInt(x), Node::BigInt(y)) => {
+            left.big_ints[x as usize] == right.big_ints[y as usize]
+        }
+        (Node::Float(x), Node::Float(y)) => x.to_bits() == y.to_bits(),
+        _ => false,
+    }
+}
+
+/// Whether two sets, or two frozensets, hold the same elements as [`Value`]'s equality has it.
+///
+/// Unbounded, since the decoder charged for hashing these very elements.
+pub(super) fn same_elements(left: Value<'_>, right: Value<'_>) -> bool {
+    let (a, b) = (left.arena(), right.arena());
+    let mut budget = Budget::UNBOUNDED;
+    let same = sets(left.id(), (b, right.id()), true, &mut budget)
+        .and_then(|frame| conclude(a, b, true, vec![frame], None, &mut budget));
+    // Elements of a set are hashable, and the budget has no end.
+    same.unwrap_or(false)
+}
