@@ -15,6 +15,8 @@
 //! - `rpc` (default): everything but [`safepickle`].
 
 #[cfg(feature = "rpc")]
+mod closed;
+#[cfg(feature = "rpc")]
 pub mod codec;
 #[cfg(feature = "rpc")]
 pub mod error;
@@ -25,11 +27,15 @@ pub mod frame;
 #[cfg(feature = "rpc")]
 pub mod framing;
 #[cfg(feature = "rpc")]
+pub mod host;
+#[cfg(feature = "rpc")]
 pub mod http;
 #[cfg(feature = "rpc")]
 pub mod ident;
 #[cfg(feature = "rpc")]
 pub mod limits;
+#[cfg(feature = "rpc")]
+pub mod link;
 #[cfg(feature = "rpc")]
 pub mod message;
 #[cfg(feature = "rpc")]
@@ -38,4 +44,10 @@ pub mod names;
 pub mod packet;
 pub mod safepickle;
 #[cfg(feature = "rpc")]
+pub mod runtime;
+#[cfg(feature = "rpc")]
+pub mod stream;
+#[cfg(feature = "rpc")]
 pub mod target;
+#[cfg(feature = "rpc")]
+pub mod worker;
