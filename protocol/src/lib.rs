@@ -42,9 +42,9 @@ pub mod message;
 pub mod names;
 #[cfg(feature = "rpc")]
 pub mod packet;
-pub mod safepickle;
 #[cfg(feature = "rpc")]
 pub mod runtime;
+pub mod safepickle;
 #[cfg(feature = "rpc")]
 pub mod stream;
 #[cfg(feature = "rpc")]

@@ -2,6 +2,8 @@
 //!
 //! The format is told in `spec/vectors/pickle/README.md`.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
