@@ -327,6 +327,8 @@ mod tests {
         assert_eq!(wait("respond-async, wait=0.25"), 0.25);
         assert_eq!(wait("wait=5"), 5.0);
         assert_eq!(wait("WAIT=\"5\""), 5.0);
+        assert_eq!(wait("WAIT = 4"), 4.0);
+        assert_eq!(wait("waiting=4, wait=2"), 2.0);
         assert_eq!(wait("x-wait=5"), 1.0);
         assert_eq!(wait("wait=-1"), 1.0);
         assert_eq!(wait("wait=1e3"), 1.0);

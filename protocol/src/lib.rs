@@ -43,6 +43,8 @@ pub mod names;
 #[cfg(feature = "rpc")]
 pub mod packet;
 #[cfg(feature = "rpc")]
+pub mod remote;
+#[cfg(feature = "rpc")]
 pub mod runtime;
 pub mod safepickle;
 #[cfg(feature = "rpc")]
@@ -51,3 +53,10 @@ pub mod stream;
 pub mod target;
 #[cfg(feature = "rpc")]
 pub mod worker;
+
+/// What [`remote!`] expands to; not for use by hand.
+#[cfg(feature = "rpc")]
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+}
