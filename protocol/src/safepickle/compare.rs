@@ -1,7 +1,5 @@
 //! Structural equality, without recursion, cycles included.
 
-use std::collections::HashMap;
-
 use super::arena::Node;
 use super::keys;
 use super::value::Value;
@@ -14,7 +12,7 @@ use super::value::Value;
 pub(super) fn same(left: Value<'_>, right: Value<'_>) -> bool {
     let one_document = std::ptr::eq(left.arena(), right.arena());
     let offset = left.document().node_count();
-    let mut classes = Classes::default();
+    let mut classes = Classes::new(offset + right.document().node_count());
     let mut pending = vec![(left.id(), right.id())];
     while let Some((a, b)) = pending.pop() {
         let (a, b) = (left.at(a), right.at(b));
@@ -63,16 +61,26 @@ pub(super) fn same(left: Value<'_>, right: Value<'_>) -> bool {
 }
 
 /// A union-find over object numbers.
-#[derive(Default)]
 struct Classes {
-    parent: HashMap<usize, usize>,
+    /// One more than the parent, or 0. Zeroed memory costs nothing until it is touched.
+    parent: Vec<usize>,
 }
 
 impl Classes {
+    fn new(objects: usize) -> Self {
+        Self {
+            parent: vec![0; objects],
+        }
+    }
+
+    fn parent(&self, of: usize) -> Option<usize> {
+        self.parent[of].checked_sub(1)
+    }
+
     fn root(&mut self, mut of: usize) -> usize {
-        while let Some(&parent) = self.parent.get(&of) {
-            if let Some(&above) = self.parent.get(&parent) {
-                self.parent.insert(of, above);
+        while let Some(parent) = self.parent(of) {
+            if self.parent[parent] != 0 {
+                self.parent[of] = self.parent[parent];
             }
             of = parent;
         }
@@ -85,7 +93,7 @@ impl Classes {
         if a == b {
             return false;
         }
-        self.parent.insert(a, b);
+        self.parent[a] = b + 1;
         true
     }
 }

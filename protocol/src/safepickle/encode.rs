@@ -1,7 +1,5 @@
 //! Decoded values back to pickle bytes, sharing and cycles kept, without recursion.
 
-use std::collections::HashMap;
-
 use super::arena::{Node, NodeId};
 use super::opcode::Opcode;
 use super::value::{Kind, Value};
@@ -30,19 +28,23 @@ pub fn encode(value: Value<'_>, protocol: Protocol) -> Result<Vec<u8>, EncodeErr
     Ok(encoder.writer.finish())
 }
 
-/// What is known of an object that can be memoised.
-#[derive(Clone, Copy, Debug, Default)]
-struct Object {
-    /// Met more than once.
-    shared: bool,
-    /// Being walked.
-    open: bool,
-    memo: Option<u32>,
+/// What is known of each object, by number. Zeroed memory costs nothing until it is touched.
+struct Objects {
+    state: Vec<u8>,
+    /// One more than the memo index, or 0.
+    memo: Vec<u32>,
 }
+
+/// Met.
+const SEEN: u8 = 1;
+/// Being walked.
+const OPEN: u8 = 2;
+/// Met more than once.
+const SHARED: u8 = 4;
 
 /// A first walk over the value.
 struct Survey {
-    objects: HashMap<NodeId, Object>,
+    objects: Objects,
     mutable: Vec<NodeId>,
     /// A tuple is reached from itself. It cannot be written before its items, and these hold it.
     tuple_cycle: bool,
@@ -50,8 +52,13 @@ struct Survey {
 
 impl Survey {
     fn of(value: Value<'_>) -> Self {
+        let count = value.document().node_count();
+        let objects = Objects {
+            state: vec![0; count],
+            memo: vec![0; count],
+        };
         let mut survey = Self {
-            objects: HashMap::new(),
+            objects,
             mutable: Vec::new(),
             tuple_cycle: false,
         };
@@ -59,26 +66,9 @@ impl Survey {
         let mut current = Some(value.id());
         loop {
             if let Some(id) = current.take()
-                && memoisable(value.at(id).node())
+                && survey.meet(id, value.at(id).node())
             {
-                let node = value.at(id).node();
-                match survey.objects.entry(id) {
-                    std::collections::hash_map::Entry::Occupied(mut seen) => {
-                        let seen = seen.get_mut();
-                        seen.shared = true;
-                        survey.tuple_cycle |= seen.open && matches!(node, Node::Tuple(_));
-                    }
-                    std::collections::hash_map::Entry::Vacant(unseen) => {
-                        unseen.insert(Object {
-                            open: true,
-                            ..Object::default()
-                        });
-                        if matches!(node, Node::List(_) | Node::Dict(_) | Node::Set(_)) {
-                            survey.mutable.push(id);
-                        }
-                        open.push((id, value.arena().children(id)));
-                    }
-                }
+                open.push((id, value.arena().children(id)));
             }
             let Some((id, rest)) = open.last_mut() else {
                 return survey;
@@ -87,12 +77,28 @@ impl Survey {
                 *rest = after;
                 current = Some(*next);
             } else {
-                if let Some(object) = survey.objects.get_mut(id) {
-                    object.open = false;
-                }
+                survey.objects.state[id.index()] &= !OPEN;
                 open.pop();
             }
         }
+    }
+
+    /// Notes that the walk came to an object, and says whether it is to be walked.
+    fn meet(&mut self, id: NodeId, node: Node) -> bool {
+        if !memoisable(node) {
+            return false;
+        }
+        let state = &mut self.objects.state[id.index()];
+        if *state != 0 {
+            self.tuple_cycle |= *state & OPEN != 0 && matches!(node, Node::Tuple(_));
+            *state |= SHARED;
+            return false;
+        }
+        *state = SEEN | OPEN;
+        if matches!(node, Node::List(_) | Node::Dict(_) | Node::Set(_)) {
+            self.mutable.push(id);
+        }
+        true
     }
 }
 
@@ -108,7 +114,7 @@ fn memoisable(node: Node) -> bool {
 struct Encoder<'d> {
     root: Value<'d>,
     writer: Writer,
-    objects: HashMap<NodeId, Object>,
+    objects: Objects,
 }
 
 /// A container whose items are being written.
@@ -121,10 +127,8 @@ struct Open<'d> {
 
 impl<'d> Encoder<'d> {
     fn memoize(&mut self, id: NodeId, always: bool) {
-        if let Some(object) = self.objects.get_mut(&id)
-            && (object.shared || always)
-        {
-            object.memo = Some(self.writer.memoize());
+        if always || self.objects.state[id.index()] & SHARED != 0 {
+            self.objects.memo[id.index()] = self.writer.memoize() + 1;
         }
     }
 
@@ -171,11 +175,8 @@ impl<'d> Encoder<'d> {
 
     /// Writes a leaf or a reference, or begins a container.
     fn value(&mut self, id: NodeId, open: &mut Vec<Open<'d>>) -> Result<(), EncodeError> {
-        if let Some(Object {
-            memo: Some(index), ..
-        }) = self.objects.get(&id)
-        {
-            self.writer.recall(*index);
+        if let Some(index) = self.objects.memo[id.index()].checked_sub(1) {
+            self.writer.recall(index);
             return Ok(());
         }
         let value = self.root.at(id);
