@@ -396,28 +396,28 @@ class FrameReader:
 
     def read(self):
         """The next body, or None at end of input. Raises FrameTooLarge for a length that cannot be meant."""
-        if not self._fill(4):
+        header = self._take(4)
+        if header is None:
             return None
-        size = int.from_bytes(self._buffer[:4], "little")
+        size = int.from_bytes(header, "little")
         if size > MAX_FRAME_BYTES:
             raise FrameTooLarge(size)
-        if not self._fill(4 + size):
-            return None
-        body = self._buffer[4 : 4 + size]
-        del self._buffer[: 4 + size]
-        return body
+        return self._take(size)
 
-    def _fill(self, size):
-        """Whether `size` bytes are buffered, after reading what it takes: grows with what arrives, not with `size`."""
-        while len(self._buffer) < size:
+    def _take(self, size):
+        """The next `size` bytes; None if the input ends before. Grows with what arrives, not with `size`."""
+        taken = self._buffer[:size]
+        del self._buffer[:size]
+        while len(taken) < size:
             chunk = os.read(self._fd, self.READ_BYTES)
             if not chunk:
-                if self._buffer:
-                    say("warning", "input ended inside a frame; %d bytes dropped" % len(self._buffer))
-                    self._buffer.clear()
-                return False
-            self._buffer += chunk
-        return True
+                if taken:
+                    say("warning", "input ended inside a frame; %d bytes dropped" % len(taken))
+                return None
+            missing = size - len(taken)
+            taken += chunk[:missing]
+            self._buffer += chunk[missing:]
+        return taken
 
 
 class FrameWriter:
@@ -523,18 +523,19 @@ class OutputCapture:
 class Call:
     """One accepted call."""
 
-    __slots__ = ("id", "target", "arguments", "cancelled", "section", "task")
+    __slots__ = ("id", "target", "arguments", "cancelled", "on_thread", "section", "task")
 
     def __init__(self, call_id, target, arguments):
         self.id = call_id
         self.target = target
         self.arguments = arguments
         self.cancelled = False
-        self.section = None  # the thread work that is going on for it
-        self.task = None
+        self.on_thread = False
+        self.section = None  # where a synchronous target runs
+        self.task = None  # where an asynchronous one is awaited
 
     def is_running(self):
-        return (self.section is not None and self.section.active) or (self.task is not None and not self.task.done())
+        return self.on_thread or (self.task is not None and not self.task.done())
 
 
 class ArgumentsDecodeError(Exception):
@@ -543,12 +544,12 @@ class ArgumentsDecodeError(Exception):
 
 def resolve(target):
     """The callable that `module::qualname` names. Raises ValueError for a text that can name none."""
+    if len(target) > MAX_TARGET_BYTES or len(target.encode("utf-8")) > MAX_TARGET_BYTES:
+        raise ValueError("target is longer than %d bytes" % MAX_TARGET_BYTES)
     parts = target.split("::")
     names = [part.split(".") for part in parts]
     if len(parts) != 2 or not all(name.isidentifier() for part in names for name in part):
-        raise ValueError("target %.200r is not of the form module::qualname with dotted identifiers" % target)
-    if len(target.encode("utf-8")) > MAX_TARGET_BYTES:
-        raise ValueError("target is longer than %d bytes" % MAX_TARGET_BYTES)
+        raise ValueError("target %r is not of the form module::qualname with dotted identifiers" % target)
     found = importlib.import_module(parts[0])
     for name in names[1]:
         found = getattr(found, name)
@@ -561,8 +562,6 @@ def load_arguments(data):
     """(args, kwargs) from their pickle."""
     try:
         loaded = pickle.loads(data)
-    except CallCancelled:
-        raise
     except BaseException as error:  # user classes may raise anything while they are rebuilt
         raise ArgumentsDecodeError("failed to unpickle arguments: %s" % message_of(error)) from None
     if not (isinstance(loaded, tuple) and len(loaded) == 2):
@@ -589,9 +588,8 @@ def result_frame(call_id, value):
 
 def exception_frame(call_id, error):
     """The frame for an exception that a target raised, or that finding it raised."""
-    if isinstance(error, ArgumentsDecodeError):
-        return error_frame(call_id, "ArgumentsDecodeError", message_of(error))
-    return error_frame(call_id, type(error).__name__, message_of(error), traceback_of(error))
+    trace = None if isinstance(error, ArgumentsDecodeError) else traceback_of(error)
+    return error_frame(call_id, class_name(error), message_of(error), trace)
 
 
 def error_frame(call_id, kind, message, trace=None, cancelled=False):
@@ -617,11 +615,15 @@ def encodable(text):
     return str.encode(text, "utf-8", "backslashreplace").decode("utf-8")
 
 
+def class_name(error):
+    return type.__dict__["__name__"].__get__(type(error))  # whatever a metaclass of the user answers
+
+
 def message_of(error):
     try:
         return str(error)
-    except BaseException:
-        return "<the message of this %s could not be made>" % type(error).__name__
+    except BaseException:  # its __str__ is user code
+        return "<the message of this %s could not be made>" % class_name(error)
 
 
 _OWN_FILE = message_of.__code__.co_filename
@@ -635,7 +637,7 @@ def traceback_of(error):
             start = start.tb_next
         return "".join(traceback.format_exception(type(error), error, start or error.__traceback__))
     except BaseException:
-        return "Traceback of %s could not be formatted\n" % type(error).__name__
+        return "The traceback of this %s could not be formatted\n" % class_name(error)
 
 
 # --- Interrupting a thread -----------------------------------------------------------------------------------------
@@ -756,7 +758,7 @@ class ThreadPool:
             try:
                 work()
             except BaseException as error:
-                say("error", "%s in a worker thread: %s" % (type(error).__name__, message_of(error)))
+                say("error", "%s in a worker thread: %s" % (class_name(error), message_of(error)))
             del work  # do not hold arguments until the next call
             with self._work_ended:
                 self._busy -= 1
@@ -788,7 +790,7 @@ class CallRunner:
 
     def accept(self, call):
         self._running[call.id] = call
-        self._submit(self._prepare_threads, call, functools.partial(self._prepare, call))
+        self._submit(self._prepare_threads, call, self._prepare)
 
     def cancel(self, call_id):
         call = self._running.pop(call_id, None)
@@ -821,57 +823,64 @@ class CallRunner:
 
     def _submit(self, threads, call, work):
         try:
-            threads.submit(functools.partial(self._run_section, call, work))
+            threads.submit(functools.partial(self._run_on_thread, call, work))
         except RuntimeError as error:
             self._finish(call, exception_frame(call.id, error))
 
-    def _run_section(self, call, work):
+    def _run_on_thread(self, call, work):
+        if call.cancelled or self._stopping:
+            return
+        call.on_thread = True
+        try:
+            work(call)
+        except BaseException as error:  # of the target's making, or out of memory: the call must end all the same
+            self._check_still_parent(error)
+            self._finish(call, exception_frame(call.id, error))
+        finally:
+            call.on_thread = False
+
+    def _prepare(self, call):
+        """Finds the target, unpickles its arguments and passes the call on.
+
+        Not interrupted by a cancel: that could leave the lock of a half imported module held for ever.
+        """
+        function = resolve(call.target)
+        args, kwargs = load_arguments(call.arguments)
+        call.arguments = None
+        self._check_still_parent(None)
+        invoke = functools.partial(function, *args, **kwargs)
+        context = contextvars.copy_context()
+        if inspect.iscoroutinefunction(function):
+            self._loop.call_soon_threadsafe(self._start_task, call, context, invoke)
+        else:
+            self._submit(self._call_threads, call, functools.partial(self._call_sync, context=context, invoke=invoke))
+
+    def _call_sync(self, call, context, invoke):
         section = InterruptibleSection()
         self._sections.add(section)
         call.section = section
         try:
             if not (call.cancelled or self._stopping):
-                go_on = section.run(work)
+                go_on = section.run(functools.partial(self._invoke, call, context, invoke))
                 if go_on is not None:
                     go_on()
-        except BaseException as error:  # out of memory, most likely: the call must end all the same
-            self._finish(call, exception_frame(call.id, error))
         finally:
             self._sections.discard(section)
 
-    def _prepare(self, call):
-        """Finds the target and unpickles its arguments; returns how to go on."""
-        try:
-            function = resolve(call.target)
-            args, kwargs = load_arguments(call.arguments)
-            call.arguments = None
-            asynchronous = inspect.iscoroutinefunction(function)
-        except BaseException as error:
-            return self._failed(call, error)
-        invoke = functools.partial(function, *args, **kwargs)
-        context = contextvars.copy_context()
-        if asynchronous:
-            return functools.partial(self._loop.call_soon_threadsafe, self._start_task, call, context, invoke)
-        return functools.partial(
-            self._submit, self._call_threads, call, functools.partial(self._invoke, call, context, invoke)
-        )
-
     def _invoke(self, call, context, invoke):
-        """Calls a synchronous target; returns how to go on."""
+        """Calls a synchronous target; returns how to go on, None if the call was interrupted."""
         try:
             value = context.run(invoke)
             self._check_still_parent(None)
-            if not inspect.isawaitable(value):
-                return functools.partial(self._finish, call, result_frame(call.id, value))
-        except BaseException as error:
-            return self._failed(call, error)
-        return functools.partial(self._loop.call_soon_threadsafe, self._start_task, call, context, lambda: value)
-
-    def _failed(self, call, error):
-        self._check_still_parent(error)
-        if isinstance(error, CallCancelled):
+            if inspect.isawaitable(value):
+                return functools.partial(self._loop.call_soon_threadsafe, self._start_task, call, context, lambda: value)
+            frame = result_frame(call.id, value)
+        except CallCancelled:
             return None
-        return functools.partial(self._finish, call, exception_frame(call.id, error))
+        except BaseException as error:
+            self._check_still_parent(error)
+            frame = exception_frame(call.id, error)
+        return functools.partial(self._finish, call, frame)
 
     # Event loop
 
@@ -978,8 +987,8 @@ class Dispatcher:
             return  # stands for an empty map
         try:
             frame = unpack(body, FRAME_FIELDS)
-        except CodecError as error:
-            say("warning", "a frame of %d bytes is lost: %s" % (len(body), error))
+        except (CodecError, MemoryError) as error:
+            say("warning", "a frame of %d bytes is lost: %s %s" % (len(body), class_name(error), error))
             return
         if not isinstance(frame, dict):
             say("warning", "a frame of %d bytes is lost: %s where a map is due" % (len(body), type(frame).__name__))
@@ -989,7 +998,7 @@ class Dispatcher:
         if handler is not None:
             handler(frame)
         elif isinstance(kind, str):
-            say("warning", "frame of unknown type %.100r ignored" % kind)
+            say("warning", "frame of unknown type %r ignored" % kind[:100])
         else:
             say("warning", "frame without a type ignored")
 
@@ -1020,7 +1029,9 @@ class Dispatcher:
         self._on_shutdown()
 
     def _inbound(self, frame):
-        say("debug", "event for %.100r ignored: no such namespace is open" % (frame.get("namespace"),))
+        namespace = frame.get("namespace")
+        shown = repr(namespace[:100]) if isinstance(namespace, str) else "no namespace"
+        say("debug", "event for %s ignored: it is not open" % shown)
 
     @staticmethod
     def _call_id(frame):
@@ -1108,13 +1119,13 @@ class Worker:
             try:
                 self._loop.run_forever()  # also returns when user code stops the loop
             except BaseException as error:  # SystemExit and KeyboardInterrupt of a task that user code started
-                say("warning", "%s in a background task of a target ignored" % type(error).__name__)
+                say("warning", "%s in a background task of a target ignored" % class_name(error))
 
     def _run_exit_handlers(self):
         try:
             atexit._run_exitfuncs()  # the interpreter's own way out would wait for threads that never end
         except BaseException as error:
-            say("warning", "an exit handler raised %s" % type(error).__name__)
+            say("warning", "an exit handler raised %s" % class_name(error))
         self._capture.flush()
 
     def _on_signal(self, number, _frame):
@@ -1144,11 +1155,12 @@ class Worker:
                     break
                 if not self._stopping:
                     self._dispatcher.handle(body)
+                body = None  # do not hold a large frame until the next one
         except FrameTooLarge as error:
             say("error", "the pipe cannot be understood any more: %s" % error)
             code = StopRequest.PIPE_LOST
         except BaseException as error:  # a read error, or no memory left: without a reader there is no worker
-            say("error", "the pipe cannot be read: %s: %s" % (type(error).__name__, message_of(error)))
+            say("error", "the pipe cannot be read: %s: %s" % (class_name(error), message_of(error)))
             code = StopRequest.PIPE_LOST
         self._stop.ask(code)
 
