@@ -103,53 +103,75 @@ impl Keys {
             }
         };
         let wanted = hash(arena, key, false, &mut self.budget)?;
-        let mut slot = index.first_slot(wanted);
-        while let Some((found, at)) = index.slots[slot] {
+        let mut slot = index.first_slot(wanted as u32);
+        while let Some((found, at)) = index.slots[slot].entry() {
             self.budget.charge(1)?;
-            let candidate = entries[at as usize * stride];
-            if found == wanted && equal((arena, candidate), (arena, key), false, &mut self.budget)?
+            let candidate = entries[at * stride];
+            if found == wanted as u32
+                && equal((arena, candidate), (arena, key), false, &mut self.budget)?
             {
-                return Ok(Position::At(at as usize));
+                return Ok(Position::At(at));
             }
-            slot = (slot + 1) & (index.slots.len() - 1);
+            slot = index.after(slot);
         }
         index.add(wanted, count);
         Ok(Position::New)
     }
 }
 
-/// An open-addressing table from hash to entry number, at most half full.
+/// An open-addressing table from hash to entry number, at most half full. Only the low half of a
+/// hash is used.
 #[derive(Debug, Default)]
 struct Index {
-    slots: Vec<Option<(u64, u32)>>,
+    slots: Vec<Slot>,
     used: usize,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    hash: u32,
+    /// One more than the entry number, or 0 if the slot is free.
+    next: u32,
+}
+
+impl Slot {
+    fn entry(self) -> Option<(u32, usize)> {
+        Some((self.hash, self.next.checked_sub(1)? as usize))
+    }
+}
+
 impl Index {
-    fn first_slot(&self, hash: u64) -> usize {
+    fn first_slot(&self, hash: u32) -> usize {
         hash as usize & (self.slots.len() - 1)
+    }
+
+    fn after(&self, slot: usize) -> usize {
+        (slot + 1) & (self.slots.len() - 1)
     }
 
     fn add(&mut self, hash: u64, at: usize) {
         if self.used * 2 >= self.slots.len() {
-            let larger = vec![None; (self.slots.len() * 2).max(64)];
-            for (hash, at) in std::mem::replace(&mut self.slots, larger)
-                .into_iter()
-                .flatten()
-            {
-                self.place(hash, at);
+            let larger = vec![Slot::default(); (self.slots.len() * 2).max(32)];
+            for slot in std::mem::replace(&mut self.slots, larger) {
+                if slot.next != 0 {
+                    self.place(slot);
+                }
             }
         }
-        self.place(hash, at as u32);
+        // There are fewer entries than objects, hence fewer than 2^32.
+        self.place(Slot {
+            hash: hash as u32,
+            next: at as u32 + 1,
+        });
         self.used += 1;
     }
 
-    fn place(&mut self, hash: u64, at: u32) {
-        let mut slot = self.first_slot(hash);
-        while self.slots[slot].is_some() {
-            slot = (slot + 1) & (self.slots.len() - 1);
+    fn place(&mut self, entry: Slot) {
+        let mut slot = self.first_slot(entry.hash);
+        while self.slots[slot].next != 0 {
+            slot = self.after(slot);
         }
-        self.slots[slot] = Some((hash, at));
+        self.slots[slot] = entry;
     }
 }
 
@@ -344,6 +366,8 @@ fn begin(
     open: &mut Vec<EqualFrame>,
     budget: &mut Budget,
 ) -> Result<Option<bool>, KeyError> {
+    // Charged even if this is one object, of which a tuple may hold any number.
+    budget.charge(1)?;
     if std::ptr::eq(left, right) && a == b {
         return Ok(Some(true));
     }
@@ -352,12 +376,11 @@ fn begin(
             if x.len != y.len {
                 return Ok(Some(false));
             }
-            budget.charge(1 + u64::from(x.len) / 32)?;
+            budget.charge(u64::from(x.len) / 32)?;
             left.bytes(x) == right.bytes(y)
         }
         (Node::None, Node::None) => true,
         (Node::Tuple(x), Node::Tuple(y)) if x.len == y.len => {
-            budget.charge(1)?;
             open.push(EqualFrame::Tuples {
                 left: a,
                 right: b,
@@ -366,12 +389,11 @@ fn begin(
             return too_deep(open, budget).map(|()| None);
         }
         (Node::Frozenset(x), Node::Frozenset(y)) if x.len == y.len => {
-            budget.charge(1)?;
             open.push(sets(a, (right, b), strict, budget)?);
             return too_deep(open, budget).map(|()| None);
         }
         (x, y) => {
-            budget.charge(leaf_cost(left, a).min(leaf_cost(right, b)))?;
+            budget.charge(leaf_cost(left, a).min(leaf_cost(right, b)) - 1)?;
             if strict {
                 same_numbers(left, x, right, y)
             } else {

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use num_bigint::BigInt;
-
-use super::arena::{Arena, Bytes, BytesFlags, Full, Node, NodeId, Span};
+use super::arena::{Arena, Node, NodeId, Span};
 use super::error::{DecodeError, DecodeErrorKind, Malformed, TextRule, Unsupported};
-use super::keys::{Budget, KeyError, Keys, Position};
+use super::keys::{Budget, Keys};
 use super::limits::{LimitKind, Limits};
+use super::make::{SHARED_COUNT, SHARED_EMPTY_TUPLE, SHARED_FALSE, SHARED_NONE, SHARED_TRUE};
 use super::memo::Memo;
 use super::opcode::Opcode;
 use super::policy::Policy;
-use super::text::{self, IntText};
+use super::reader::Reader;
+use super::text;
 use super::value::{Document, Kind, Text};
 
 /// Decodes the first pickle in `input`.
@@ -30,11 +30,10 @@ pub(super) fn run<'a>(
     }
     let mut machine = Machine::new(policy, limits, input);
     loop {
-        let at = machine.at;
-        let Some(byte) = input.get(at) else {
+        let at = machine.reader.at();
+        let Some(opcode) = machine.reader.opcode() else {
             return Err(DecodeError::new(Malformed::NoStop.into(), at, None));
         };
-        let opcode = Opcode::from_byte(*byte);
         match machine.step(opcode) {
             Ok(None) => {}
             Ok(Some(root)) => {
@@ -58,37 +57,23 @@ impl From<TextRule> for DecodeErrorKind {
     }
 }
 
-type Step<T> = Result<T, DecodeErrorKind>;
+pub(super) type Step<T> = Result<T, DecodeErrorKind>;
 
-// The places, in `Machine::shared`, of objects that are made once a stream and then shared, since
-// their identity has no meaning.
-const SHARED_NONE: usize = 0;
-const SHARED_FALSE: usize = 1;
-const SHARED_TRUE: usize = 2;
-const SHARED_EMPTY_TUPLE: usize = 3;
-const SHARED_INTS: usize = 4;
-
-struct Machine<'p, 'a> {
-    policy: &'p Policy,
-    limits: &'p Limits,
-    input: &'a [u8],
-    /// The next byte to read.
-    at: usize,
-    /// Where the argument of the current opcode must have ended.
-    end: usize,
-    /// Where the current frame ends; at or before `at` if there is none.
-    frame_end: usize,
-    arena: Arena<'a>,
-    stack: Vec<NodeId>,
+pub(super) struct Machine<'p, 'a> {
+    pub(super) policy: &'p Policy,
+    pub(super) limits: &'p Limits,
+    pub(super) reader: Reader<'a>,
+    pub(super) arena: Arena<'a>,
+    pub(super) stack: Vec<NodeId>,
     /// Stack heights at which marks are open.
-    marks: Vec<u32>,
+    pub(super) marks: Vec<u32>,
     /// The last of `marks`, or 0: operands below it are out of reach.
-    fence: usize,
-    memo: Memo,
-    keys: Keys,
-    work_allowed: u64,
-    big_int_bytes: u64,
-    shared: [Option<NodeId>; SHARED_INTS + 256],
+    pub(super) fence: usize,
+    pub(super) memo: Memo,
+    pub(super) keys: Keys,
+    pub(super) work_allowed: u64,
+    pub(super) big_int_bytes: u64,
+    pub(super) shared: [Option<NodeId>; SHARED_COUNT],
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -98,10 +83,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Self {
             policy,
             limits,
-            input,
-            at: 0,
-            end: input.len(),
-            frame_end: 0,
+            reader: Reader::new(input),
             arena: Arena::new(Cow::Borrowed(input)),
             stack: Vec::new(),
             marks: Vec::new(),
@@ -113,28 +95,21 @@ impl<'p, 'a> Machine<'p, 'a> {
             }),
             work_allowed,
             big_int_bytes: 0,
-            shared: [None; SHARED_INTS + 256],
+            shared: [None; SHARED_COUNT],
         }
     }
 
-    /// Carries out the opcode at `at`. STOP gives the value.
+    /// Carries out an opcode. STOP gives the value.
     fn step(&mut self, opcode: Opcode) -> Step<Option<NodeId>> {
-        // An opcode and its argument lie in one frame, or both outside of any.
-        self.end = if self.at < self.frame_end {
-            self.frame_end
-        } else {
-            self.input.len()
-        };
-        self.at += 1;
         match opcode {
             Opcode::STOP => return self.pop().map(Some),
             Opcode::PROTO => {
-                let protocol = self.u8()?;
+                let protocol = self.reader.u8()?;
                 if protocol > 5 {
                     return Err(Malformed::Protocol(protocol).into());
                 }
             }
-            Opcode::FRAME => self.frame()?,
+            Opcode::FRAME => self.reader.frame()?,
 
             Opcode::NONE => self.push_shared(SHARED_NONE, Node::None)?,
             Opcode::NEWFALSE => self.push_shared(SHARED_FALSE, Node::Bool(false))?,
@@ -142,80 +117,80 @@ impl<'p, 'a> Machine<'p, 'a> {
             Opcode::INT => self.int_text()?,
             Opcode::LONG => self.long_text()?,
             Opcode::BININT => {
-                let value = i32::from_le_bytes(self.array()?);
+                let value = i32::from_le_bytes(self.reader.array()?);
                 self.push_int(i64::from(value))?;
             }
             Opcode::BININT1 => {
-                let value = self.u8()?;
+                let value = self.reader.u8()?;
                 self.push_int(i64::from(value))?;
             }
             Opcode::BININT2 => {
-                let value = u16::from_le_bytes(self.array()?);
+                let value = u16::from_le_bytes(self.reader.array()?);
                 self.push_int(i64::from(value))?;
             }
             Opcode::LONG1 => {
-                let len = self.u8()?;
+                let len = self.reader.u8()?;
                 self.long(usize::from(len))?;
             }
             Opcode::LONG4 => {
-                let len = self.i32_size()?;
+                let len = self.reader.i32_size()?;
                 self.long(len)?;
             }
             Opcode::FLOAT => {
-                let value = text::float(self.line()?)?;
+                let value = text::float(self.reader.line()?)?;
                 self.push(Node::Float(value))?;
             }
             Opcode::BINFLOAT => {
-                let value = f64::from_be_bytes(self.array()?);
+                let value = f64::from_be_bytes(self.reader.array()?);
                 self.push(Node::Float(value))?;
             }
 
             Opcode::SHORT_BINUNICODE => {
-                let len = self.u8()?;
+                let len = self.reader.u8()?;
                 self.str(usize::from(len))?;
             }
             Opcode::BINUNICODE => {
-                let len = self.u32_size()?;
+                let len = self.reader.u32_size()?;
                 self.str(len)?;
             }
             Opcode::BINUNICODE8 => {
-                let len = self.u64_size()?;
+                let len = self.reader.u64_size()?;
                 self.str(len)?;
             }
             Opcode::UNICODE => {
-                let (bytes, surrogates) = text::raw_unicode_escape(self.line()?)?;
+                let (bytes, surrogates) = text::raw_unicode_escape(self.reader.line()?)?;
                 self.push_owned_str(&bytes, surrogates)?;
             }
             Opcode::STRING => {
-                let bytes = text::quoted(self.line()?)?;
+                let bytes = text::quoted(self.reader.line()?)?;
                 if !bytes.is_ascii() {
                     return Err(Malformed::NotAscii.into());
                 }
                 self.push_owned_str(&bytes, false)?;
             }
             Opcode::SHORT_BINSTRING => {
-                let len = self.u8()?;
+                let len = self.reader.u8()?;
                 self.ascii(usize::from(len))?;
             }
             Opcode::BINSTRING => {
-                let len = self.i32_size()?;
+                let len = self.reader.i32_size()?;
                 self.ascii(len)?;
             }
 
             Opcode::SHORT_BINBYTES => {
-                let len = self.u8()?;
+                let len = self.reader.u8()?;
                 self.bytes(usize::from(len), Node::Bytes)?;
             }
             Opcode::BINBYTES => {
-                let len = self.u32_size()?;
+                let len = self.reader.u32_size()?;
                 self.bytes(len, Node::Bytes)?;
             }
             Opcode::BINBYTES8 => {
-                let len = self.u64_size()?;
+                let len = self.reader.u64_size()?;
                 self.bytes(len, Node::Bytes)?;
             }
             Opcode::BYTEARRAY8 => {
-                let len = self.u64_size()?;
+                let len = self.reader.u64_size()?;
                 self.bytes(len, Node::Bytearray)?;
             }
             Opcode::NEXT_BUFFER => {
@@ -316,51 +291,51 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
 
             Opcode::PUT => {
-                let index = text::memo_index(self.line()?)?;
+                let index = text::memo_index(self.reader.line()?)?;
                 self.store(index)?;
             }
             Opcode::BINPUT => {
-                let index = self.u8()?;
+                let index = self.reader.u8()?;
                 self.store(u64::from(index))?;
             }
             Opcode::LONG_BINPUT => {
-                let index = u32::from_le_bytes(self.array()?);
+                let index = u32::from_le_bytes(self.reader.array()?);
                 self.store(u64::from(index))?;
             }
             Opcode::MEMOIZE => self.store(self.memo.len())?,
             Opcode::GET => {
-                let index = text::memo_index(self.line()?)?;
+                let index = text::memo_index(self.reader.line()?)?;
                 self.load(index)?;
             }
             Opcode::BINGET => {
-                let index = self.u8()?;
+                let index = self.reader.u8()?;
                 self.load(u64::from(index))?;
             }
             Opcode::LONG_BINGET => {
-                let index = u32::from_le_bytes(self.array()?);
+                let index = u32::from_le_bytes(self.reader.array()?);
                 self.load(u64::from(index))?;
             }
 
             Opcode::GLOBAL | Opcode::INST => {
-                let module = self.line()?;
-                let qualname = self.line()?;
+                let module = self.reader.line()?;
+                let qualname = self.reader.line()?;
                 return Err(self.global(module, qualname));
             }
             Opcode::STACK_GLOBAL => return Err(self.stack_global()?),
             Opcode::EXT1 => {
-                let code = i64::from(self.u8()?);
+                let code = i64::from(self.reader.u8()?);
                 return Err(DecodeErrorKind::RefusedExtension { code });
             }
             Opcode::EXT2 => {
-                let code = i64::from(u16::from_le_bytes(self.array()?));
+                let code = i64::from(u16::from_le_bytes(self.reader.array()?));
                 return Err(DecodeErrorKind::RefusedExtension { code });
             }
             Opcode::EXT4 => {
-                let code = i64::from(i32::from_le_bytes(self.array()?));
+                let code = i64::from(i32::from_le_bytes(self.reader.array()?));
                 return Err(DecodeErrorKind::RefusedExtension { code });
             }
             Opcode::PERSID => {
-                let id = self.line()?.escape_ascii().to_string();
+                let id = self.reader.line()?.escape_ascii().to_string();
                 return Err(DecodeErrorKind::RefusedPersistentId { id });
             }
             Opcode::BINPERSID => {
@@ -395,85 +370,6 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(None)
     }
 
-    // Reading.
-
-    /// The next `len` bytes of the argument.
-    fn take(&mut self, len: usize) -> Step<&'a [u8]> {
-        let available = self.end - self.at;
-        if len > available {
-            return Err(self.cut(len as u64));
-        }
-        let bytes = &self.input[self.at..self.at + len];
-        self.at += len;
-        Ok(bytes)
-    }
-
-    fn cut(&self, needed: u64) -> DecodeErrorKind {
-        let available = (self.input.len() - self.at) as u64;
-        if needed > available {
-            Malformed::Truncated { needed, available }.into()
-        } else {
-            Malformed::FrameCrossed.into()
-        }
-    }
-
-    fn array<const N: usize>(&mut self) -> Step<[u8; N]> {
-        let bytes = self.take(N)?;
-        bytes.try_into().map_err(|_| self.cut(N as u64))
-    }
-
-    fn u8(&mut self) -> Step<u8> {
-        let [byte] = self.array()?;
-        Ok(byte)
-    }
-
-    fn u32_size(&mut self) -> Step<usize> {
-        let size = u32::from_le_bytes(self.array()?);
-        usize::try_from(size).map_err(|_| self.cut(u64::from(size)))
-    }
-
-    fn u64_size(&mut self) -> Step<usize> {
-        let size = u64::from_le_bytes(self.array()?);
-        usize::try_from(size).map_err(|_| self.cut(size))
-    }
-
-    fn i32_size(&mut self) -> Step<usize> {
-        let size = i32::from_le_bytes(self.array()?);
-        usize::try_from(size).map_err(|_| Malformed::NegativeSize.into())
-    }
-
-    /// The text up to the next newline, which is read as well.
-    fn line(&mut self) -> Step<&'a [u8]> {
-        let rest = &self.input[self.at..];
-        let Some(len) = rest.iter().position(|byte| *byte == b'\n') else {
-            return Err(Malformed::NoNewline.into());
-        };
-        if self.at + len >= self.end {
-            return Err(Malformed::FrameCrossed.into());
-        }
-        self.at += len + 1;
-        Ok(&rest[..len])
-    }
-
-    fn frame(&mut self) -> Step<()> {
-        let size = u64::from_le_bytes(self.array()?);
-        if self.at < self.frame_end {
-            return Err(Malformed::FrameInFrame.into());
-        }
-        let available = self.input.len() - self.at;
-        match usize::try_from(size) {
-            Ok(size) if size <= available => {
-                self.frame_end = self.at + size;
-                Ok(())
-            }
-            _ => Err(Malformed::FrameTooLong {
-                size,
-                available: available as u64,
-            }
-            .into()),
-        }
-    }
-
     // The stack.
 
     fn top(&self) -> Step<NodeId> {
@@ -490,7 +386,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Makes sure that `count` operands are within reach.
-    fn need(&self, count: usize) -> Step<()> {
+    pub(super) fn need(&self, count: usize) -> Step<()> {
         if self.stack.len() - self.fence < count {
             Err(Malformed::StackUnderflow.into())
         } else {
@@ -506,7 +402,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// The container right below the operands that begin at `from`.
-    fn container(&self, from: usize, kind: Kind) -> Step<NodeId> {
+    pub(super) fn container(&self, from: usize, kind: Kind) -> Step<NodeId> {
         if from <= self.fence {
             return Err(Malformed::StackUnderflow.into());
         }
@@ -526,257 +422,6 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.need(operands)?;
         let found = self.arena.kind(self.stack[self.stack.len() - operands]);
         Ok(Malformed::Operand { expected, found }.into())
-    }
-
-    // Making objects.
-
-    fn full(&self, _: Full) -> DecodeErrorKind {
-        self.over(
-            LimitKind::Nodes,
-            u64::from(u32::MAX),
-            u64::from(u32::MAX) + 1,
-        )
-    }
-
-    fn over(&self, limit: LimitKind, allowed: u64, value: u64) -> DecodeErrorKind {
-        DecodeErrorKind::Limit {
-            limit,
-            allowed,
-            value,
-        }
-    }
-
-    /// Makes sure that one more object is allowed.
-    fn room(&self) -> Step<()> {
-        let count = self.arena.nodes.len() as u64;
-        if count >= self.limits.nodes {
-            return Err(self.over(LimitKind::Nodes, self.limits.nodes, count + 1));
-        }
-        Ok(())
-    }
-
-    fn make(&mut self, node: Node) -> Step<NodeId> {
-        self.room()?;
-        self.arena.push(node).map_err(|full| self.full(full))
-    }
-
-    fn push(&mut self, node: Node) -> Step<()> {
-        let id = self.make(node)?;
-        self.stack.push(id);
-        Ok(())
-    }
-
-    fn push_shared(&mut self, place: usize, node: Node) -> Step<()> {
-        let id = match self.shared[place] {
-            Some(id) => id,
-            None => self.make(node)?,
-        };
-        self.shared[place] = Some(id);
-        self.stack.push(id);
-        Ok(())
-    }
-
-    fn push_int(&mut self, value: i64) -> Step<()> {
-        match value {
-            0..256 => self.push_shared(SHARED_INTS + value as usize, Node::Int(value)),
-            _ => self.push(Node::Int(value)),
-        }
-    }
-
-    fn push_big_int(&mut self, value: BigInt) -> Step<()> {
-        if let Ok(small) = i64::try_from(&value) {
-            return self.push_int(small);
-        }
-        self.big_int_bytes += value.bits().div_ceil(8);
-        self.charge_owned(0)?;
-        self.room()?;
-        let id = self
-            .arena
-            .push_big_int(value)
-            .map_err(|full| self.full(full))?;
-        self.stack.push(id);
-        Ok(())
-    }
-
-    fn charge_owned(&self, more: usize) -> Step<()> {
-        let value = self.arena.owned.len() as u64 + self.big_int_bytes + more as u64;
-        if value > self.limits.owned_bytes {
-            return Err(self.over(LimitKind::OwnedBytes, self.limits.owned_bytes, value));
-        }
-        Ok(())
-    }
-
-    fn int_text(&mut self) -> Step<()> {
-        let line = self.line()?;
-        match line {
-            b"00" => self.push_shared(SHARED_FALSE, Node::Bool(false)),
-            b"01" => self.push_shared(SHARED_TRUE, Node::Bool(true)),
-            // The reference takes these two characters for booleans, against what they say.
-            b"-0" | b"+0" | b"+1" => Err(TextRule::Integer.into()),
-            _ => self.push_int_text(line),
-        }
-    }
-
-    fn long_text(&mut self) -> Step<()> {
-        let line = self.line()?;
-        self.push_int_text(line.strip_suffix(b"L").unwrap_or(line))
-    }
-
-    fn push_int_text(&mut self, line: &[u8]) -> Step<()> {
-        match text::int(line, self.limits.integer_digits)? {
-            IntText::Small(value) => self.push_int(value),
-            IntText::Big(value) => self.push_big_int(value),
-            IntText::TooLong(digits) => {
-                Err(self.over(LimitKind::IntegerDigits, self.limits.integer_digits, digits))
-            }
-        }
-    }
-
-    fn long(&mut self, len: usize) -> Step<()> {
-        let bytes = self.take(len)?;
-        if len <= 8 {
-            let negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
-            let mut word = [if negative { 0xff } else { 0 }; 8];
-            word[..len].copy_from_slice(bytes);
-            return self.push_int(i64::from_le_bytes(word));
-        }
-        self.charge_owned(len)?;
-        self.push_big_int(BigInt::from_signed_bytes_le(bytes))
-    }
-
-    /// Where the next `len` bytes of the argument lie in the input.
-    fn borrow(&mut self, len: usize) -> Step<(Bytes, &'a [u8])> {
-        let start = self.at;
-        let bytes = self.take(len)?;
-        // The input is below 4 GiB, so both fit.
-        let flags = BytesFlags {
-            owned: false,
-            surrogates: false,
-        };
-        Ok((
-            Bytes {
-                start: start as u32,
-                len: len as u32,
-                flags,
-            },
-            bytes,
-        ))
-    }
-
-    fn bytes(&mut self, len: usize, node: fn(Bytes) -> Node) -> Step<()> {
-        let (bytes, _) = self.borrow(len)?;
-        self.push(node(bytes))
-    }
-
-    fn str(&mut self, len: usize) -> Step<()> {
-        let (mut bytes, content) = self.borrow(len)?;
-        bytes.flags.surrogates = text::generalised_utf8(content).ok_or(Malformed::Utf8)?;
-        self.push(Node::Str(bytes))
-    }
-
-    fn ascii(&mut self, len: usize) -> Step<()> {
-        let (bytes, content) = self.borrow(len)?;
-        if !content.is_ascii() {
-            return Err(Malformed::NotAscii.into());
-        }
-        self.push(Node::Str(bytes))
-    }
-
-    fn push_owned_str(&mut self, content: &[u8], surrogates: bool) -> Step<()> {
-        self.charge_owned(content.len())?;
-        let bytes = self
-            .arena
-            .own(content, surrogates)
-            .map_err(|full| self.full(full))?;
-        self.push(Node::Str(bytes))
-    }
-
-    // Containers.
-
-    fn tuple(&mut self, count: usize) -> Step<()> {
-        if count == 0 {
-            return self.push_shared(SHARED_EMPTY_TUPLE, Node::Tuple(Span::default()));
-        }
-        self.need(count)?;
-        let from = self.stack.len() - count;
-        let span = self
-            .arena
-            .new_span(&self.stack[from..])
-            .map_err(|full| self.full(full))?;
-        self.stack.truncate(from);
-        self.push(Node::Tuple(span))
-    }
-
-    /// Appends the operands that begin at `from` to the list right below them.
-    fn append(&mut self, from: usize) -> Step<()> {
-        let list = self.container(from, Kind::List)?;
-        self.arena
-            .extend(list, &self.stack[from..])
-            .map_err(|full| self.full(full))?;
-        self.stack.truncate(from);
-        Ok(())
-    }
-
-    /// Sets the keys and values that begin at `from`: the first key stays, the last value wins.
-    fn set_items(&mut self, dict: NodeId, from: usize) -> Step<()> {
-        if !(self.stack.len() - from).is_multiple_of(2) {
-            return Err(Malformed::OddOperands.into());
-        }
-        for at in (from..self.stack.len()).step_by(2) {
-            let (key, value) = (self.stack[at], self.stack[at + 1]);
-            match self
-                .keys
-                .position(&self.arena, dict, 2, key)
-                .map_err(|error| self.key_error(error))?
-            {
-                Position::At(entry) => {
-                    if let Node::Dict(span) = self.arena.node(dict) {
-                        self.arena.items[span.start as usize + 2 * entry + 1] = value;
-                    }
-                }
-                Position::New => self
-                    .arena
-                    .extend(dict, &[key, value])
-                    .map_err(|full| self.full(full))?,
-            }
-        }
-        self.stack.truncate(from);
-        Ok(())
-    }
-
-    fn add_items(&mut self, set: NodeId, from: usize) -> Step<()> {
-        for at in from..self.stack.len() {
-            let element = self.stack[at];
-            match self
-                .keys
-                .position(&self.arena, set, 1, element)
-                .map_err(|error| self.key_error(error))?
-            {
-                Position::At(_) => {}
-                Position::New => self
-                    .arena
-                    .extend(set, &[element])
-                    .map_err(|full| self.full(full))?,
-            }
-        }
-        self.stack.truncate(from);
-        Ok(())
-    }
-
-    fn key_error(&self, error: KeyError) -> DecodeErrorKind {
-        match error {
-            KeyError::Unhashable(kind) => Malformed::Unhashable(kind).into(),
-            KeyError::TooDeep => self.over(
-                LimitKind::KeyDepth,
-                self.limits.key_depth,
-                self.limits.key_depth.saturating_add(1),
-            ),
-            KeyError::WorkSpent => self.over(
-                LimitKind::WorkSteps,
-                self.work_allowed,
-                self.work_allowed.saturating_add(1),
-            ),
-        }
     }
 
     // The memo.
@@ -830,13 +475,15 @@ impl<'p, 'a> Machine<'p, 'a> {
 
 /// A name as it stands in a stream, readable whatever its bytes are.
 fn name(bytes: &[u8]) -> String {
-    match text::generalised_utf8(bytes) {
-        Some(surrogates) => Text::new(bytes, surrogates)
-            .code_points()
-            .map(|point| {
-                char::from_u32(point).map_or_else(|| format!("\\u{point:04x}"), String::from)
-            })
-            .collect(),
-        None => bytes.escape_ascii().to_string(),
+    let Some(surrogates) = text::generalised_utf8(bytes) else {
+        return bytes.escape_ascii().to_string();
+    };
+    let mut name = String::with_capacity(bytes.len());
+    for point in Text::new(bytes, surrogates).code_points() {
+        match char::from_u32(point) {
+            Some(char) => name.push(char),
+            None => name.push_str(&format!("\\u{point:04x}")),
+        }
     }
+    name
 }

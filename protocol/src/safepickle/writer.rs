@@ -214,7 +214,7 @@ impl Writer {
                 value.len(),
             )?,
         }
-        self.out.extend_from_slice(value);
+        self.content(value);
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl Writer {
         self.needs(Kind::Bytearray, Protocol::V5)?;
         self.op(Opcode::BYTEARRAY8);
         self.out.extend((value.len() as u64).to_le_bytes());
-        self.out.extend_from_slice(value);
+        self.content(value);
         Ok(())
     }
 
@@ -246,6 +246,12 @@ impl Writer {
             Err(_) => return Err(self.too_long(kind, len)),
         }
         Ok(())
+    }
+
+    fn content(&mut self, bytes: &[u8]) {
+        // Room for what usually follows, so that a large buffer is not moved for the last opcode.
+        self.out.reserve(bytes.len() + 64);
+        self.out.extend_from_slice(bytes);
     }
 
     fn too_long(&self, kind: Kind, bytes: usize) -> EncodeError {

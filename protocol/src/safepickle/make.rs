@@ -1,0 +1,272 @@
+//! The part of the machine that makes and fills objects, within the limits.
+
+use num_bigint::BigInt;
+
+use super::arena::{Bytes, BytesFlags, Full, Node, NodeId, Span};
+use super::error::{DecodeErrorKind, Malformed, TextRule};
+use super::keys::{KeyError, Position};
+use super::limits::LimitKind;
+use super::machine::{Machine, Step};
+use super::text::{self, IntText};
+use super::value::Kind;
+
+// The places, in `Machine::shared`, of objects that are made once a stream and then shared, since
+// their identity has no meaning.
+pub(super) const SHARED_NONE: usize = 0;
+pub(super) const SHARED_FALSE: usize = 1;
+pub(super) const SHARED_TRUE: usize = 2;
+pub(super) const SHARED_EMPTY_TUPLE: usize = 3;
+/// Ints from 0 to 255 begin here.
+const SHARED_INTS: usize = 4;
+pub(super) const SHARED_COUNT: usize = SHARED_INTS + 256;
+
+impl<'a> Machine<'_, 'a> {
+    pub(super) fn full(&self, _: Full) -> DecodeErrorKind {
+        self.over(
+            LimitKind::Nodes,
+            u64::from(u32::MAX),
+            u64::from(u32::MAX) + 1,
+        )
+    }
+
+    pub(super) fn over(&self, limit: LimitKind, allowed: u64, value: u64) -> DecodeErrorKind {
+        DecodeErrorKind::Limit {
+            limit,
+            allowed,
+            value,
+        }
+    }
+
+    /// Makes sure that one more object is allowed.
+    pub(super) fn room(&self) -> Step<()> {
+        let count = self.arena.nodes.len() as u64;
+        if count >= self.limits.nodes {
+            return Err(self.over(LimitKind::Nodes, self.limits.nodes, count + 1));
+        }
+        Ok(())
+    }
+
+    pub(super) fn make(&mut self, node: Node) -> Step<NodeId> {
+        self.room()?;
+        self.arena.push(node).map_err(|full| self.full(full))
+    }
+
+    pub(super) fn push(&mut self, node: Node) -> Step<()> {
+        let id = self.make(node)?;
+        self.stack.push(id);
+        Ok(())
+    }
+
+    pub(super) fn push_shared(&mut self, place: usize, node: Node) -> Step<()> {
+        let id = match self.shared[place] {
+            Some(id) => id,
+            None => self.make(node)?,
+        };
+        self.shared[place] = Some(id);
+        self.stack.push(id);
+        Ok(())
+    }
+
+    pub(super) fn push_int(&mut self, value: i64) -> Step<()> {
+        match value {
+            0..256 => self.push_shared(SHARED_INTS + value as usize, Node::Int(value)),
+            _ => self.push(Node::Int(value)),
+        }
+    }
+
+    pub(super) fn push_big_int(&mut self, value: BigInt) -> Step<()> {
+        if let Ok(small) = i64::try_from(&value) {
+            return self.push_int(small);
+        }
+        self.big_int_bytes += value.bits().div_ceil(8);
+        self.charge_owned(0)?;
+        self.room()?;
+        let id = self
+            .arena
+            .push_big_int(value)
+            .map_err(|full| self.full(full))?;
+        self.stack.push(id);
+        Ok(())
+    }
+
+    pub(super) fn charge_owned(&self, more: usize) -> Step<()> {
+        let value = self.arena.owned.len() as u64 + self.big_int_bytes + more as u64;
+        if value > self.limits.owned_bytes {
+            return Err(self.over(LimitKind::OwnedBytes, self.limits.owned_bytes, value));
+        }
+        Ok(())
+    }
+
+    pub(super) fn int_text(&mut self) -> Step<()> {
+        let line = self.reader.line()?;
+        match line {
+            b"00" => self.push_shared(SHARED_FALSE, Node::Bool(false)),
+            b"01" => self.push_shared(SHARED_TRUE, Node::Bool(true)),
+            // The reference takes these two characters for booleans, against what they say.
+            b"-0" | b"+0" | b"+1" => Err(TextRule::Integer.into()),
+            _ => self.push_int_text(line),
+        }
+    }
+
+    pub(super) fn long_text(&mut self) -> Step<()> {
+        let line = self.reader.line()?;
+        self.push_int_text(line.strip_suffix(b"L").unwrap_or(line))
+    }
+
+    pub(super) fn push_int_text(&mut self, line: &[u8]) -> Step<()> {
+        match text::int(line, self.limits.integer_digits)? {
+            IntText::Small(value) => self.push_int(value),
+            IntText::Big(value) => self.push_big_int(value),
+            IntText::TooLong(digits) => {
+                Err(self.over(LimitKind::IntegerDigits, self.limits.integer_digits, digits))
+            }
+        }
+    }
+
+    pub(super) fn long(&mut self, len: usize) -> Step<()> {
+        let bytes = self.reader.take(len)?;
+        if len <= 8 {
+            let negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
+            let mut word = [if negative { 0xff } else { 0 }; 8];
+            word[..len].copy_from_slice(bytes);
+            return self.push_int(i64::from_le_bytes(word));
+        }
+        self.charge_owned(len)?;
+        self.push_big_int(BigInt::from_signed_bytes_le(bytes))
+    }
+
+    /// Where the next `len` bytes of the argument lie in the input.
+    pub(super) fn borrow(&mut self, len: usize) -> Step<(Bytes, &'a [u8])> {
+        let start = self.reader.at();
+        let bytes = self.reader.take(len)?;
+        // The input is below 4 GiB, so both fit.
+        let flags = BytesFlags {
+            owned: false,
+            surrogates: false,
+        };
+        Ok((
+            Bytes {
+                start: start as u32,
+                len: len as u32,
+                flags,
+            },
+            bytes,
+        ))
+    }
+
+    pub(super) fn bytes(&mut self, len: usize, node: fn(Bytes) -> Node) -> Step<()> {
+        let (bytes, _) = self.borrow(len)?;
+        self.push(node(bytes))
+    }
+
+    pub(super) fn str(&mut self, len: usize) -> Step<()> {
+        let (mut bytes, content) = self.borrow(len)?;
+        bytes.flags.surrogates = text::generalised_utf8(content).ok_or(Malformed::Utf8)?;
+        self.push(Node::Str(bytes))
+    }
+
+    pub(super) fn ascii(&mut self, len: usize) -> Step<()> {
+        let (bytes, content) = self.borrow(len)?;
+        if !content.is_ascii() {
+            return Err(Malformed::NotAscii.into());
+        }
+        self.push(Node::Str(bytes))
+    }
+
+    pub(super) fn push_owned_str(&mut self, content: &[u8], surrogates: bool) -> Step<()> {
+        self.charge_owned(content.len())?;
+        let bytes = self
+            .arena
+            .own(content, surrogates)
+            .map_err(|full| self.full(full))?;
+        self.push(Node::Str(bytes))
+    }
+
+    // Containers.
+
+    pub(super) fn tuple(&mut self, count: usize) -> Step<()> {
+        if count == 0 {
+            return self.push_shared(SHARED_EMPTY_TUPLE, Node::Tuple(Span::default()));
+        }
+        self.need(count)?;
+        let from = self.stack.len() - count;
+        let span = self
+            .arena
+            .new_span(&self.stack[from..])
+            .map_err(|full| self.full(full))?;
+        self.stack.truncate(from);
+        self.push(Node::Tuple(span))
+    }
+
+    /// Appends the operands that begin at `from` to the list right below them.
+    pub(super) fn append(&mut self, from: usize) -> Step<()> {
+        let list = self.container(from, Kind::List)?;
+        self.arena
+            .extend(list, &self.stack[from..])
+            .map_err(|full| self.full(full))?;
+        self.stack.truncate(from);
+        Ok(())
+    }
+
+    /// Sets the keys and values that begin at `from`: the first key stays, the last value wins.
+    pub(super) fn set_items(&mut self, dict: NodeId, from: usize) -> Step<()> {
+        if !(self.stack.len() - from).is_multiple_of(2) {
+            return Err(Malformed::OddOperands.into());
+        }
+        for at in (from..self.stack.len()).step_by(2) {
+            let (key, value) = (self.stack[at], self.stack[at + 1]);
+            match self
+                .keys
+                .position(&self.arena, dict, 2, key)
+                .map_err(|error| self.key_error(error))?
+            {
+                Position::At(entry) => {
+                    if let Node::Dict(span) = self.arena.node(dict) {
+                        self.arena.items[span.start as usize + 2 * entry + 1] = value;
+                    }
+                }
+                Position::New => self
+                    .arena
+                    .extend(dict, &[key, value])
+                    .map_err(|full| self.full(full))?,
+            }
+        }
+        self.stack.truncate(from);
+        Ok(())
+    }
+
+    pub(super) fn add_items(&mut self, set: NodeId, from: usize) -> Step<()> {
+        for at in from..self.stack.len() {
+            let element = self.stack[at];
+            match self
+                .keys
+                .position(&self.arena, set, 1, element)
+                .map_err(|error| self.key_error(error))?
+            {
+                Position::At(_) => {}
+                Position::New => self
+                    .arena
+                    .extend(set, &[element])
+                    .map_err(|full| self.full(full))?,
+            }
+        }
+        self.stack.truncate(from);
+        Ok(())
+    }
+
+    pub(super) fn key_error(&self, error: KeyError) -> DecodeErrorKind {
+        match error {
+            KeyError::Unhashable(kind) => Malformed::Unhashable(kind).into(),
+            KeyError::TooDeep => self.over(
+                LimitKind::KeyDepth,
+                self.limits.key_depth,
+                self.limits.key_depth.saturating_add(1),
+            ),
+            KeyError::WorkSpent => self.over(
+                LimitKind::WorkSteps,
+                self.work_allowed,
+                self.work_allowed.saturating_add(1),
+            ),
+        }
+    }
+}
