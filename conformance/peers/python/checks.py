@@ -317,6 +317,8 @@ async def http_200(bench):
     expect(unwrap(await host.resume_answer(body["call_id"])), [1], "held after the answer")
     status, answer = await bench.post(body, host=host)
     expect((status, unwrap(answer)), (200, [1]), "repeat while held")
+    status, answer = await bench.post(dict(body, callable=None), host=host)
+    expect((status, unwrap(answer)), (200, [1]), "repeat whatever its other fields hold, AGX-RPC-018")
     await host.emit("ack", {"call_id": body["call_id"]})
     status, answer = await bench.post(body, host=host)
     expect(status, 200, "status of a repeat after the ack")

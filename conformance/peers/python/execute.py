@@ -92,6 +92,9 @@ class InProcess:
         if task is not None:
             task.cancel()
 
+    def inbound(self, namespace, event, raw):
+        """Nothing in this process listens on a side channel."""
+
     async def stop(self):
         for task in list(self.tasks.values()):
             task.cancel()

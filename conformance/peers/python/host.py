@@ -16,9 +16,41 @@ from checks import CHECKS, Bench
 from client import TIMEOUT
 
 CHECK_TIMEOUT = 90.0  # seconds for a whole check
+START_TIMEOUT, STOP_TIMEOUT = 60.0, 20.0  # seconds; a runtime may take 9 to stop its worker (AGX-PIPE-042)
 
 
-async def run(url, chosen):
+@contextlib.asynccontextmanager
+async def started(command):
+    """Runs a runtime for the time of the checks. Gives its URL, and ends it with SIGTERM."""
+    try:
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    except OSError as cause:
+        raise SystemExit("host.py: cannot start the runtime: %s" % cause) from None
+    try:
+        line = (await asyncio.wait_for(process.stdout.readline(), START_TIMEOUT)).decode().strip()
+        if not line.startswith("listening on http://"):
+            raise SystemExit("host.py: expected `listening on URL` from the runtime, got %r" % line)
+        yield line[len("listening on "):]
+        process.terminate()
+        await asyncio.wait_for(process.wait(), STOP_TIMEOUT)
+        if process.returncode != 0:
+            raise SystemExit("host.py: the runtime ended with status %d after SIGTERM" % process.returncode)
+    except asyncio.TimeoutError:
+        raise SystemExit("host.py: the runtime did not start or stop in time") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def run(url, command, chosen):
+    if url is not None:
+        return await run_checks(url.rstrip("/"), chosen)
+    async with started(command) as url:
+        return await run_checks(url, chosen)
+
+
+async def run_checks(url, chosen):
     passed = failed = 0
     for name, function in CHECKS.items():
         if name not in chosen:
@@ -42,16 +74,23 @@ async def run(url, chosen):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Drives a runtime through a list of checks.")
-    parser.add_argument("url", help="for example http://127.0.0.1:8000")
+    arguments, command = sys.argv[1:], []
+    if "--" in arguments:
+        split = arguments.index("--")
+        arguments, command = arguments[:split], arguments[split + 1:]
+    parser = argparse.ArgumentParser(description="Drives a runtime through a list of checks.",
+                                     usage="%(prog)s [--only NAME]... [--skip NAME]... (URL | -- CMD...)")
+    parser.add_argument("url", nargs="?", help="of a runtime that listens, for example http://127.0.0.1:8000; "
+                        "else CMD is started, which prints `listening on URL`, and ended with SIGTERM")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="run this check (repeatable)")
     parser.add_argument("--skip", action="append", default=[], metavar="NAME", help="do not run this check")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     unknown = sorted(set(options.only + options.skip) - set(CHECKS))
     if unknown:
         parser.error("no such check: " + ", ".join(unknown))
-    chosen = set(options.only or CHECKS) - set(options.skip)
-    return asyncio.run(run(options.url.rstrip("/"), chosen))
+    if (options.url is None) == (not command):
+        parser.error("give either a URL or, after --, the command of a runtime")
+    return asyncio.run(run(options.url, command, set(options.only or CHECKS) - set(options.skip)))
 
 
 if __name__ == "__main__":

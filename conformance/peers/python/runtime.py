@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A runtime written from `spec/prose` alone: Socket.IO and HTTP on one port, functions run in this process.
+"""A runtime written from `spec/prose` alone: Socket.IO and HTTP on one port. Functions run in this process, or in a
+worker behind the pipe where `--worker` names one.
 
 Nothing here shares code with the Rust crates, so that a mistake made on both of their sides still shows.
 """
@@ -9,6 +10,7 @@ import asyncio
 import decimal
 import os
 import re
+import shlex
 import signal
 import sys
 
@@ -19,18 +21,15 @@ from aiohttp import web
 
 from calls import UNAVAILABLE, CallTable, bad_request
 from execute import MESSAGE_LIMIT, InProcess, error_outcome
+from pipe import PipeWorker, log, valid_namespace, well_formed
+from streams import Stream
 
 VERSION = "1.0.0"
 WAIT = re.compile(r'(?:^|[,; \t])wait[ \t]*=[ \t]*"?(\d+(?:\.\d+)?)', re.IGNORECASE | re.ASCII)  # AGX-HTTP-013
-NAMESPACE = re.compile(r"/[^\s,?\x00-\x1f\x7f-\x9f]*")  # AGX-CON-044
 STOP_TIMEOUT = 5.0  # seconds for connections to close at the end
 
 # python-engineio drops a polling body of more than 16 packets; the protocol has no such bound (AGX-CON-020).
 engineio.payload.Payload.max_decode_packets = 1_000_000
-
-
-def log(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 class WholeBody:
@@ -44,14 +43,16 @@ class WholeBody:
 
 
 class Runtime:
-    def __init__(self):
+    def __init__(self, worker=None):
         self.sio = socketio.AsyncServer(
             async_mode="aiohttp", async_handlers=False, namespaces="*", cors_allowed_origins=[],
             ping_interval=25, ping_timeout=300, max_http_buffer_size=MESSAGE_LIMIT)
         self.connections = set()  # sids on /rpc
         self.sends = set()  # tasks, in the order of their creation
         self.calls = CallTable(self.send_outcome, self.connections)
-        self.calls.executor = InProcess(self.calls.finish)
+        self.streams = {name: Stream(self.record_sender(name)) for name in ("/log", "/trace")}
+        self.executor = PipeWorker(worker, self.calls.finish, self.emitted) if worker else InProcess(self.calls.finish)
+        self.calls.executor = self.executor
         for event, handle in (("call", self.on_call), ("cancel", self.on_cancel), ("ack", self.on_ack),
                               ("resume", self.on_resume)):
             self.sio.on(event, self.with_payload(handle), namespace="/rpc")
@@ -59,6 +60,7 @@ class Runtime:
         self.sio.on("connect", self.on_connect, namespace="/rpc")
         self.sio.on("disconnect", self.on_disconnect, namespace="/rpc")
         self.sio.on("connect", self.on_connect_elsewhere, namespace="*")
+        self.sio.on("disconnect", self.on_disconnect_elsewhere, namespace="*")
         self.sio.on("*", self.on_side_channel, namespace="*")
 
     # Socket.IO: a handler that returns None has its event acked with [], one that returns not_handled has not.
@@ -70,14 +72,52 @@ class Runtime:
         self.connections.discard(sid)
         self.calls.left(sid)
 
-    async def on_connect_elsewhere(self, namespace, _sid, _environ, _auth=None):
-        return NAMESPACE.fullmatch(namespace) is not None and len(namespace.encode()) <= 256
+    async def on_connect_elsewhere(self, namespace, sid, _environ, _auth=None):
+        if namespace in self.streams:
+            self.streams[namespace].join(sid)
+        return valid_namespace(namespace)
+
+    async def on_disconnect_elsewhere(self, namespace, sid, *_):
+        if namespace in self.streams:
+            self.streams[namespace].leave(sid)
 
     async def on_unknown(self, _event, _sid, *_):
         return self.sio.not_handled  # AGX-RPC-002
 
-    async def on_side_channel(self, _event, _namespace, _sid, *_):
-        """Acked (AGX-SIDE-039) and dropped: nothing in this runtime opens a namespace or makes records."""
+    async def on_side_channel(self, event, namespace, sid, argument=None, *_):
+        """Acked with or without a worker (AGX-SIDE-039)."""
+        raw = argument if isinstance(argument, bytes) else msgpack.packb(argument)
+        if namespace in self.streams:
+            payload = msgpack.unpackb(raw, strict_map_key=False) if well_formed(raw) else None
+            take = {"_ack": self.streams[namespace].ack, "_resume": self.streams[namespace].resume}.get(event)
+            if take is not None and isinstance(payload, dict):
+                take(sid, payload)
+        elif namespace == "/":
+            pass
+        elif well_formed(raw):
+            self.executor.inbound(namespace, event, raw)
+        else:
+            log("dropped an event on %r whose payload is not one msgpack value" % namespace)
+
+    def emitted(self, namespace, event, raw):
+        """Takes an event of the worker: a record is held and acked, anything else goes to all on the namespace."""
+        stream = self.streams.get(namespace)
+        if stream is None:
+            self.spawn(self.sio.emit(event, raw, namespace=namespace))
+            return
+        ack = stream.take(event, raw)
+        if ack is not None:
+            self.executor.inbound(namespace, "_ack", msgpack.packb(ack))
+
+    def record_sender(self, namespace):
+        return lambda sid, event, raw: self.spawn(self.sio.emit(event, raw, to=sid, namespace=namespace))
+
+    def spawn(self, send):
+        """Starts to send. Tasks run in the order of their creation, and `emit` waits for nothing between the header
+        and the attachment of an event."""
+        task = asyncio.get_running_loop().create_task(send)
+        self.sends.add(task)
+        task.add_done_callback(self.sends.discard)
 
     def with_payload(self, handle):
         async def on_event(sid, raw=None, *_):
@@ -95,12 +135,9 @@ class Runtime:
         return on_event
 
     def send_outcome(self, sid, call_id, outcome):
-        """Header and attachment of an event go out together: nothing in `emit` waits between them."""
         event = "call:result" if "value" in outcome else "call:error"
         payload = msgpack.packb({"call_id": call_id, **outcome})
-        task = asyncio.get_running_loop().create_task(self.sio.emit(event, payload, to=sid, namespace="/rpc"))
-        self.sends.add(task)
-        task.add_done_callback(self.sends.discard)
+        self.spawn(self.sio.emit(event, payload, to=sid, namespace="/rpc"))
 
     def on_call(self, sid, body):
         error = self.calls.check(body)
@@ -210,11 +247,11 @@ class Runtime:
         return app
 
 
-async def serve(port):
+async def serve(port, worker):
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    runtime = Runtime()
+    runtime = Runtime(worker)
     runner = web.AppRunner(runtime.application(), handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port)
@@ -222,7 +259,7 @@ async def serve(port):
     print("listening on http://127.0.0.1:%d" % runner.addresses[0][1], flush=True)
     os.dup2(2, 1)  # what functions print goes to standard error; standard output has that one line
     await stop.wait()
-    await runtime.calls.executor.stop()
+    await runtime.executor.stop()
     for step in (runtime.sio.shutdown(), runner.cleanup()):
         try:
             await asyncio.wait_for(step, STOP_TIMEOUT)
@@ -234,10 +271,11 @@ def main():
     parser = argparse.ArgumentParser(description="A runtime on the loopback interface.")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="import from here first (repeatable)")
+    parser.add_argument("--worker", metavar="CMD", help="run functions in this worker, behind the pipe")
     options = parser.parse_args()
     sys.path[:0] = options.path
     try:
-        asyncio.run(serve(options.port))
+        asyncio.run(serve(options.port, shlex.split(options.worker or "")))
     except OSError as cause:
         sys.exit("runtime.py: cannot listen on port %d: %s" % (options.port, cause))
     sys.stderr.flush()
