@@ -109,7 +109,7 @@ class CallTable:
         return receivers
 
     def answered_http(self, call):
-        """An outcome that went out with HTTP 200 only is held for a minute (AGX-CALL-064)."""
+        """An outcome that went out with HTTP 200 only is held for 60 seconds (AGX-CALL-064)."""
         if not call.on_rpc and call.expiry is None and call.id in self.held:
             call.expiry = asyncio.get_running_loop().call_later(HTTP_HOLD, self._free, call.id)
 
@@ -119,7 +119,9 @@ class CallTable:
             call.owner, call.on_rpc = sid, True  # AGX-CALL-041, AGX-CALL-067
         elif call_id in self.held:
             call = self.held[call_id]
-            call.owner = sid
+            call.owner, call.on_rpc = sid, True
+            if call.expiry is not None:  # /rpc has asked for it: held like any other now, AGX-CALL-064
+                call.expiry.cancel()
             if call.receivers:
                 call.receivers.add(sid)
             self.send(sid, call_id, call.outcome)
