@@ -1,0 +1,27 @@
+# The same steps as .ci/run, one by one. Without `just`: bash .ci/run STEP...
+
+# Everything that CI runs.
+default:
+    bash .ci/run
+
+# One or more steps, such as `just step clippy test`.
+step *STEPS:
+    bash .ci/run {{ STEPS }}
+
+fmt:
+    cargo fmt --all
+
+test:
+    cargo test --workspace
+
+# The conformance suite against the built-in implementations.
+conformance *ARGS:
+    cargo run --release -p agentix-conformance -- {{ ARGS }}
+
+# Update golden snapshots after looking at the difference.
+snapshots:
+    INSTA_UPDATE=always cargo test -p agentix-protocol --test snapshots
+
+# Fuzz one target for a minute; needs cargo-fuzz and a nightly toolchain.
+fuzz TARGET="messages":
+    cargo +nightly fuzz run {{ TARGET }} -- -max_total_time=60
