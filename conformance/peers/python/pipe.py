@@ -128,7 +128,7 @@ class PipeWorker:
             finally:
                 if process.returncode is None:
                     process.kill()
-                await process.wait()
+                await self._exit_status(process)
         self.life = None
         if self.waiting:
             self._begin()
@@ -153,6 +153,7 @@ class PipeWorker:
             self.finished(call_id, error_outcome("WorkerDied", "runtime worker exited: " + cause, returncode=code))
 
     async def _exit_status(self, process):
+        """Bounded, because asyncio waits for the pipes too, which a child of the worker may hold."""
         try:
             return await asyncio.wait_for(process.wait(), EXIT_TIMEOUT)
         except asyncio.TimeoutError:
