@@ -497,6 +497,9 @@ class OutputCapture:
         sys.stderr = sys.__stderr__ = self._text_stream(sys.stderr, 2)
 
     def flush(self):
+        """Writes out what the text streams and those of C code still hold."""
+        if ctypes is not None:
+            ctypes.CDLL(None).fflush(None)
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             try:
                 stream.flush()
@@ -1190,7 +1193,10 @@ class Worker:
         self._loop.call_soon_threadsafe(self._begin_wind_down)
         deadline = time.monotonic() + CALLS_GRACE
         self._runner.stop_threads(CALLS_GRACE)
-        self._main_ended.wait(max(0.0, deadline - time.monotonic()) + EXIT_HANDLERS_GRACE)
+        if not self._main_ended.wait(max(0.0, deadline - time.monotonic()) + EXIT_HANDLERS_GRACE):
+            flusher = threading.Thread(target=self._capture.flush, daemon=True)  # whoever holds a stream may be stuck
+            flusher.start()
+            flusher.join(EXIT_HANDLERS_GRACE)
         self._writer.flush(FLUSH_GRACE)
         end_process_group()
         os._exit(1 if code == StopRequest.PIPE_LOST else 0)

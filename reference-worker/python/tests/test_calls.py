@@ -3,13 +3,15 @@
 import os
 import pathlib
 import pickle
+import random
 import sys
 import tempfile
 import textwrap
 import types
 import unittest
 
-from worker_process import WorkerProcess, pack
+from worker_process import WorkerProcess, pack, unpack
+from agentix_worker import CodecError, ExtType
 
 CANCELLED = {
     "type": "Cancelled",
@@ -28,6 +30,7 @@ USER_MODULE = '''
     released = threading.Event()
     variable = contextvars.ContextVar("variable", default=0)
     lock = asyncio.Lock()
+    loop_at_import = asyncio.get_event_loop()
     meeting = {}
 
     class Point:
@@ -126,6 +129,16 @@ USER_MODULE = '''
     async def use_lock():
         async with lock:
             return True
+
+    async def knows_loop():
+        return loop_at_import is asyncio.get_running_loop()
+
+    async def wait_until_cancelled():
+        entered.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
 
     async def stop_loop():
         asyncio.get_running_loop().stop()
@@ -230,6 +243,7 @@ class Results(Case):
 
     def test_module_level_asyncio_lock_belongs_to_the_loop(self):
         self.assertTrue(self.worker.result_of("a", "user::use_lock"))
+        self.assertTrue(self.worker.result_of("b", "user::knows_loop"))
 
     def test_each_call_has_its_own_context(self):
         for call_id in "abc":
@@ -411,12 +425,18 @@ class Cancel(Case):
             "72656d6f74652063616c6c2063616e63656c6c6564a974726163656261636bc0a963616e63656c6c6564c3aa72657475726e636f6465c0",
         )
 
-    def test_sync_python_loop_is_stopped_and_cleans_up(self):
-        self.worker.call("a", "user::loop_until_stopped")
+    def assert_stopped_by_cancel(self, target):
+        self.worker.call("a", target)
         self.assertTrue(self.worker.result_of("b", "user::wait_entered"))
         self.worker.cancel("a")
         self.assertEqual(self.worker.receive(), {"type": "error", "call_id": "a", "error": CANCELLED})
         self.assertTrue(self.worker.result_of("c", "user::wait_stopped"))
+
+    def test_async_target_is_stopped_and_cleans_up(self):
+        self.assert_stopped_by_cancel("user::wait_until_cancelled")
+
+    def test_sync_python_loop_is_stopped_and_cleans_up(self):
+        self.assert_stopped_by_cancel("user::loop_until_stopped")
 
     def test_what_cannot_be_stopped_is_reported_and_its_result_dropped(self):
         self.worker.call("a", "user::block_natively")
@@ -561,6 +581,39 @@ class Frames(Case):
         self.assertEqual(sum("without a type" in line for line in lines), 4)
         self.assertEqual(sum("it is not open" in line for line in lines), 3)
         self.assertTrue(all(line.startswith("agentix-worker: ") and len(line) < 300 for line in lines), lines)
+
+    def test_random_frames(self):
+        """Whatever comes: the worker lives, and each call that was whole gets its one outcome."""
+        source = random.Random(5)
+        good = {"callable": "conformance::echo", "arguments": pickle.dumps(((1,), {})), "context": None}
+        valid = set()
+        for number in range(3000):
+            frame = {"type": source.choice(("call", "cancel", "sio_inbound", "ready")), "call_id": "r%d" % number}
+            frame.update((key, good[key]) for key in good if source.random() < 0.9)
+            for key in source.sample(sorted(frame), source.choice((0, 0, 1))):
+                frame[key] = source.choice((None, 1.5, [], {"a": [{}]}, b"\xff", "", "x" * 300, ExtType(5, b""), -1))
+            body = bytearray(pack(frame))
+            if source.random() < 0.5:
+                body[source.randrange(len(body))] = source.getrandbits(8)
+            try:
+                meant = unpack(body)
+            except CodecError:
+                meant = None
+            if isinstance(meant, dict) and meant.get("arguments", good["arguments"]) != good["arguments"]:
+                continue  # a damaged pickle may name anything
+            self.worker.send_body(bytes(body))
+            if number % 50 == 0:
+                valid.add("v%d" % number)
+                self.worker.call("v%d" % number, "conformance::echo", number)
+        self.worker.call("last", "conformance::echo", 0)
+        outcomes = []
+        while not valid <= set(outcomes) or "last" not in outcomes:
+            outcomes.append(self.worker.receive()["call_id"])
+        self.worker.end_input()
+        self.assertEqual(self.worker.wait(), 0)
+        outcomes += [frame["call_id"] for frame in iter(self.worker.receive, None)]
+        named = [call_id for call_id in outcomes if call_id]  # "" answers calls without a valid id
+        self.assertEqual(len(named), len(set(named)))
 
     def test_frames_split_anywhere(self):
         body = pack(

@@ -14,12 +14,30 @@ import unittest
 from worker_process import TIMEOUT, WORKER, WorkerProcess, pack
 
 USER_MODULE = '''
-    import asyncio, atexit, hashlib, logging, multiprocessing, os, subprocess, sys, threading, time
+    import asyncio, atexit, ctypes, hashlib, logging, multiprocessing, os, signal, subprocess, sys, threading, time
 
+    def print_and_wait(text, path):
+        print(text)
+        deadline = time.monotonic() + 20
+        while not os.path.exists(path) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return os.path.exists(path)
     def print_partial(text):
         sys.stdout.write(text)
     def write_fd(fd, data):
         return os.write(fd, data)
+    def print_in_c(text):
+        ctypes.CDLL(None).puts(text)
+    async def shell_async(command):
+        process = await asyncio.create_subprocess_shell(command, stdout=asyncio.subprocess.PIPE)
+        out, _ = await process.communicate()
+        return [out, process.returncode]
+    signals = []
+    async def handle_signal(number):
+        signal.signal(number, lambda number, frame: signals.append(number))
+    def received(): return signals
+    async def default_signal(number):
+        signal.signal(number, signal.SIG_DFL)
     def read_stdin():
         return [sys.stdin.read(), os.read(0, 10)]
     def shell(command):
@@ -101,6 +119,7 @@ USER_MODULE = '''
             except asyncio.CancelledError:
                 pass
     async def block_loop(path):
+        print("no end of line", end="")
         open(path, "w").close()
         time.sleep(60)
     async def block_loop_natively(path):
@@ -189,9 +208,10 @@ class Descriptors(Case):
 
     def test_printed_lines_come_out_before_the_call_ends(self):
         worker = self.start()
-        worker.call("a", "conformance::print_text", "promptly", "stdout")
-        worker.call("b", "conformance::sleep", 60)
+        worker.call("a", "user::print_and_wait", "promptly", self.path("go on"))
         worker.wait_for_line("promptly")
+        open(self.path("go on"), "w").close()
+        self.assertEqual(pickle.loads(worker.receive()["value"]), True)
 
     def test_output_is_utf_8_in_a_posix_locale(self):
         worker = self.start(env={"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"})
@@ -205,6 +225,21 @@ class Descriptors(Case):
         self.assertEqual(worker.wait(), 0)
         worker.wait_for_line("no newline")
 
+    def test_partial_line_of_a_blocked_main_thread_comes_out_at_the_end(self):
+        worker = self.start()
+        worker.call("a", "user::block_loop", self.path("in"))
+        self.wait_for_file("in")
+        worker.end_input()
+        self.assertEqual(worker.wait(), 0)
+        worker.wait_for_line("no end of line")
+
+    def test_output_of_c_code_comes_out_at_the_end(self):
+        worker = self.start()
+        worker.result_of("a", "user::print_in_c", b"from C")
+        worker.end_input()
+        self.assertEqual(worker.wait(), 0)
+        worker.wait_for_line("from C")
+
     def test_standard_input_is_empty(self):
         worker = self.start()
         self.assertEqual(worker.result_of("a", "user::read_stdin"), ["", b""])
@@ -217,6 +252,27 @@ class Descriptors(Case):
         listing_descriptor = 1  # the child's own view of its directory of descriptors
         self.assertLessEqual(len(worker.result_of("a", "user::pipes_of_child")), listing_descriptor)
         self.assertEqual(worker.result_of("b", "user::pipes_of_fork"), [])
+
+    def test_pipes_that_do_not_block(self):
+        """Such as a runtime may hand over by mistake: the flag belongs to the pipe, not to the process."""
+        (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
+        for fd in (read_in, write_out):
+            os.set_blocking(fd, False)
+        process = subprocess.Popen([sys.executable, str(WORKER)], stdin=read_in, stdout=write_out)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.close(read_in)
+        os.close(write_out)
+        with open(write_in, "wb") as to_worker, open(read_out, "rb") as from_worker:
+            self.assertEqual(len(from_worker.read(16)), 16)
+            arguments = pickle.dumps(((b"x" * 1_000_000, 3), {}))
+            body = pack({"type": "call", "call_id": "a", "callable": "operator::mul", "arguments": arguments})
+            to_worker.write(len(body).to_bytes(4, "little") + body)
+            to_worker.flush()
+            length = int.from_bytes(from_worker.read(4), "little")
+            self.assertGreater(length, 3_000_000)
+            self.assertEqual(len(from_worker.read(length)), length)
+        self.assertEqual(process.wait(TIMEOUT), 0)
 
     def test_started_without_standard_error(self):
         done = subprocess.run(
@@ -264,6 +320,16 @@ class Children(Case):
                 self.assertEqual(worker.result_of(method, "user::in_process", method, 7), [49, 0])
         worker.wait_for_line("in the child")
 
+    def test_subprocess_of_asyncio(self):
+        worker = self.start()
+        self.assertEqual(worker.result_of("a", "user::shell_async", "echo out; exit 3"), [b"out\n", 3])
+
+    def test_signals_that_the_user_handles_do_not_stop_the_worker(self):
+        worker = self.start()
+        self.assertIsNone(worker.result_of("a", "user::handle_signal", int(signal.SIGUSR1)))
+        self.assertIsNone(worker.result_of("b", "conformance::signal", int(signal.SIGUSR1)))
+        self.assertEqual(worker.result_of("c", "user::received"), [signal.SIGUSR1])
+
     @unittest.skipUnless(os.path.isdir("/proc/self"), "no /proc")
     def test_group_leader_ends_the_children_it_leaves(self):
         for end in ("end_input", "SIGTERM", "shutdown"):
@@ -278,6 +344,12 @@ class Children(Case):
                     worker.send(type="shutdown")
                 self.assertEqual(worker.wait(), 0)
                 self.assert_ended(child)
+
+    def test_group_leader_survives_its_own_signal_to_the_group(self):
+        worker = self.start(own_group=True)
+        self.assertIsNone(worker.result_of("a", "user::default_signal", int(signal.SIGTERM)))
+        worker.end_input()
+        self.assertEqual(worker.wait(), 0)
 
     def test_worker_in_a_foreign_group_signals_nobody(self):
         worker = self.start(stderr=subprocess.DEVNULL)

@@ -23,7 +23,9 @@ class WorkerProcess:
 
     def __init__(self, *paths, env=None, own_group=False, script=WORKER, stderr=subprocess.PIPE):
         options = [option for path in (PYTHON_DIR, *paths) for option in ("--path", str(path))]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("AGENTIX_")}
+        environment = {
+            key: value for key, value in os.environ.items() if not key.startswith(("AGENTIX_", "PYTHON"))
+        }  # PYTHONUNBUFFERED, for one, would hide that output stays in a buffer
         environment.update(env or {})
         self.process = subprocess.Popen(
             [sys.executable, str(script), *options],
