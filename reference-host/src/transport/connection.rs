@@ -1,0 +1,565 @@
+//! One connection: handshake, reading, writing, keepalive, leaving.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use agentix_protocol::event::HostEvent;
+use agentix_protocol::ident::Namespace;
+use agentix_protocol::limits::MAX_MESSAGE_BYTES;
+use agentix_protocol::packet::{
+    Assembler, EnginePacket, Event, Handshake, Incoming as Packet, MAX_HEADER_BYTES, PacketError,
+    SocketPacket,
+};
+use bytes::Bytes;
+use futures_util::{Sink, Stream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_websockets::{ClientBuilder, CloseCode, Config, Limits, Message, WebSocketStream};
+
+use super::Metered;
+use crate::error::{ConnectError, LinkError, Stranger};
+use crate::url::RuntimeUrl;
+
+/// Room beside the largest attachment, for peers that count its wrapping as part of it.
+const SLACK: usize = 64 * 1024;
+/// Most bytes of a response header, everything up to the first packets included.
+const MAX_RESPONSE_HEADER: u64 = 64 * 1024;
+/// Events that may arrive before all namespaces are joined.
+const MAX_EARLY: usize = 1024;
+/// WebSocket pings that may go unanswered because the peer does not read.
+const MAX_UNREAD_PINGS: u32 = 1024;
+/// Bytes that are handed to the socket at a time: few system calls for small events, and a pong
+/// never waits for more than one large one.
+const BATCH: usize = 64 * 1024;
+
+/// What arrived.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Incoming {
+    /// An event.
+    Event(Event),
+    /// The peer's ack of the event that [`Connection::emit`] numbered so.
+    Ack {
+        /// On which namespace.
+        namespace: Namespace,
+        /// The number.
+        id: u64,
+    },
+    /// The peer dropped this host from a namespace.
+    Left(Namespace),
+    /// A ping, which is answered already.
+    Ping,
+}
+
+enum Body {
+    Bytes(Bytes),
+    /// Encoded when its turn comes, so that waiting events hold their arguments once.
+    Rpc(HostEvent),
+}
+
+struct Outgoing {
+    namespace: Namespace,
+    name: String,
+    ack: Option<u64>,
+    body: Body,
+}
+
+/// A connection to a runtime with its namespaces joined.
+///
+/// Header and attachment of an event go out next to each other, pongs go ahead of events that
+/// wait, and reading never waits for writing.
+///
+/// # Example
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use agentix_protocol::ident::Namespace;
+/// use agentix_reference_host::transport::{Connection, Incoming};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let url = "http://127.0.0.1:8000".parse()?;
+/// let namespaces = [Namespace::rpc(), Namespace::log()];
+/// let mut connection = Connection::open(&url, &namespaces, Duration::from_secs(10)).await?;
+/// while let Ok(incoming) = connection.next().await {
+///     if let Incoming::Event(event) = incoming {
+///         println!("{}: {}", event.namespace, event.name);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Connection<S = TcpStream> {
+    socket: WebSocketStream<Metered<S>>,
+    assembler: Assembler,
+    joined: Vec<(Namespace, String)>,
+    /// Arrived before the last namespace was joined.
+    early: VecDeque<Incoming>,
+    queue: VecDeque<Outgoing>,
+    /// Due ahead of the queue. The last one stands for all.
+    pong: Option<String>,
+    next_ack: u64,
+    /// The socket holds bytes to write.
+    writing: bool,
+    unread_pings: u32,
+    /// Ping interval and timeout together.
+    patience: Duration,
+    watchdog: Pin<Box<Sleep>>,
+}
+
+impl Connection<TcpStream> {
+    /// Connects and joins `namespaces`, all within `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] says where, and which step failed.
+    pub async fn open(
+        url: &RuntimeUrl,
+        namespaces: &[Namespace],
+        limit: Duration,
+    ) -> Result<Self, ConnectError> {
+        let steps = async {
+            let stream = dial(url).await?;
+            Self::over(stream, url, namespaces).await
+        };
+        timeout(limit, steps)
+            .await
+            .unwrap_or_else(|_| Err(timed_out(url, limit)))
+    }
+}
+
+/// Opens the TCP connection.
+pub(crate) async fn dial(url: &RuntimeUrl) -> Result<TcpStream, ConnectError> {
+    let connect = async {
+        let stream = TcpStream::connect((url.host(), url.port())).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    };
+    connect.await.map_err(|source| ConnectError::Unreachable {
+        url: url.clone(),
+        source,
+    })
+}
+
+pub(crate) fn timed_out(url: &RuntimeUrl, after: Duration) -> ConnectError {
+    ConnectError::Timeout {
+        url: url.clone(),
+        after,
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Speaks over a stream that is connected already. It takes as long as the peer takes: put a
+    /// timeout around it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] says which step failed.
+    pub async fn over(
+        stream: S,
+        url: &RuntimeUrl,
+        namespaces: &[Namespace],
+    ) -> Result<Self, ConnectError> {
+        let lost = |source: LinkError| ConnectError::Lost {
+            url: url.clone(),
+            source,
+        };
+        let builder = ClientBuilder::from_uri(url.engine()?)
+            .limits(Limits::default().max_payload_len(Some(MAX_MESSAGE_BYTES + SLACK)))
+            // One frame a message: its buffer is then masked in place instead of copied. The
+            // socket never flushes by itself; when to write is decided here.
+            .config(
+                Config::default()
+                    .frame_size(usize::MAX)
+                    .flush_threshold(usize::MAX),
+            );
+        let stream = Metered::new(stream, MAX_RESPONSE_HEADER);
+        let mut socket = match builder.connect_on(stream).await {
+            Ok((socket, _)) => socket,
+            Err(tokio_websockets::Error::Upgrade(error)) => {
+                return Err(stranger(url, Stranger::NoWebSocket(error.to_string())));
+            }
+            Err(error) => return Err(lost(error.into())),
+        };
+        socket.get_mut().lift_bound();
+
+        let handshake = open_packet(&mut socket, url).await?;
+        let patience = handshake
+            .ping_interval
+            .saturating_add(handshake.ping_timeout)
+            // A peer that states no time at all would be dead at once; one that states ages would
+            // overflow the clock.
+            .clamp(Duration::from_millis(1), Duration::from_secs(86_400));
+        let mut connection = Self {
+            socket,
+            assembler: Assembler::default(),
+            joined: Vec::new(),
+            early: VecDeque::new(),
+            queue: VecDeque::new(),
+            pong: None,
+            next_ack: 1,
+            writing: false,
+            unread_pings: 0,
+            patience,
+            watchdog: Box::pin(sleep_until(Instant::now() + patience)),
+        };
+        connection.join(url, namespaces).await?;
+        Ok(connection)
+    }
+
+    /// Joins the namespaces: nothing is emitted on any before the reply to it is there
+    /// (AGX-CON-041).
+    async fn join(
+        &mut self,
+        url: &RuntimeUrl,
+        namespaces: &[Namespace],
+    ) -> Result<(), ConnectError> {
+        let lost = |source: LinkError| ConnectError::Lost {
+            url: url.clone(),
+            source,
+        };
+        for namespace in namespaces {
+            let packet = SocketPacket::Connect {
+                namespace: namespace.clone(),
+                data: Some(serde_json::json!({})),
+            };
+            self.send_text(EnginePacket::Message(packet.encode()).encode())
+                .map_err(lost)?;
+        }
+        while self.joined.len() < namespaces.len() {
+            match poll_fn(|cx| self.poll_packet(cx)).await.map_err(lost)? {
+                Step::Packet(Packet::Packet(SocketPacket::Connect { namespace, data })) => {
+                    let is_due = namespaces.contains(&namespace) && self.sid(&namespace).is_none();
+                    if !is_due {
+                        return Err(lost(LinkError::OutOfTurn("a CONNECT reply")));
+                    }
+                    let sid = data
+                        .as_ref()
+                        .and_then(|data| data.get("sid")?.as_str())
+                        .unwrap_or_default();
+                    self.joined.push((namespace, sid.to_owned()));
+                }
+                Step::Packet(Packet::Packet(SocketPacket::ConnectError { namespace, data })) => {
+                    let message = data
+                        .as_ref()
+                        .and_then(|data| data.get("message")?.as_str())
+                        .unwrap_or("no reason given")
+                        .to_owned();
+                    return Err(ConnectError::NamespaceRefused {
+                        url: url.clone(),
+                        namespace,
+                        message,
+                    });
+                }
+                step => {
+                    if let Some(incoming) = step.incoming().map_err(lost)? {
+                        if self.early.len() == MAX_EARLY {
+                            return Err(lost(LinkError::Flood));
+                        }
+                        self.early.push_back(incoming);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sid that the runtime gave this host on a namespace; `None` when it is not joined.
+    #[must_use]
+    pub fn sid(&self, namespace: &Namespace) -> Option<&str> {
+        self.joined
+            .iter()
+            .find(|(joined, _)| joined == namespace)
+            .map(|(_, sid)| sid.as_str())
+    }
+
+    /// Queues an event with its payload; it goes out while [`Connection::next`] is awaited. With
+    /// `ask_ack`, returns the number that the peer's ack will carry.
+    pub fn emit(
+        &mut self,
+        namespace: &Namespace,
+        name: &str,
+        payload: Bytes,
+        ask_ack: bool,
+    ) -> Option<u64> {
+        self.enqueue(
+            namespace.clone(),
+            name.to_owned(),
+            Body::Bytes(payload),
+            ask_ack,
+        )
+    }
+
+    /// Queues an event of `/rpc`; see [`Connection::emit`].
+    pub fn emit_rpc(&mut self, event: HostEvent, ask_ack: bool) -> Option<u64> {
+        let name = event.name().to_owned();
+        self.enqueue(Namespace::rpc(), name, Body::Rpc(event), ask_ack)
+    }
+
+    fn enqueue(
+        &mut self,
+        namespace: Namespace,
+        name: String,
+        body: Body,
+        ask_ack: bool,
+    ) -> Option<u64> {
+        let ack = ask_ack.then_some(self.next_ack);
+        self.next_ack += u64::from(ask_ack);
+        self.queue.push_back(Outgoing {
+            namespace,
+            name,
+            ack,
+            body,
+        });
+        ack
+    }
+
+    /// Waits for the next thing that arrives, and writes what is queued meanwhile. Dropping the
+    /// future loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError`]: the connection is of no more use.
+    pub async fn next(&mut self) -> Result<Incoming, LinkError> {
+        loop {
+            if let Some(incoming) = self.early.pop_front() {
+                return Ok(incoming);
+            }
+            if let Some(incoming) = poll_fn(|cx| self.poll_packet(cx)).await?.incoming()? {
+                return Ok(incoming);
+            }
+        }
+    }
+
+    /// Writes what is queued, then leaves with close code 1000 (AGX-CON-080); gives up after
+    /// `limit`.
+    pub async fn close(mut self, limit: Duration) {
+        let leave = async {
+            poll_fn(|cx| self.poll_drain(cx)).await?;
+            self.start_send(Message::close(Some(CloseCode::NORMAL_CLOSURE), ""))?;
+            poll_fn(|cx| Pin::new(&mut self.socket).poll_close(cx)).await?;
+            Ok::<_, LinkError>(())
+        };
+        match timeout(limit, leave).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "leaving a connection that is lost"),
+            Err(_) => tracing::debug!("the peer did not answer the close in time"),
+        }
+    }
+
+    fn start_send(&mut self, message: Message) -> Result<(), LinkError> {
+        Pin::new(&mut self.socket).start_send(message)?;
+        self.writing = true;
+        Ok(())
+    }
+
+    fn send_text(&mut self, text: String) -> Result<(), LinkError> {
+        self.start_send(Message::text(text))
+    }
+
+    /// Hands the socket what is due: the pong first, then events up to a batch.
+    fn fill(&mut self) -> Result<(), LinkError> {
+        if let Some(data) = self.pong.take() {
+            self.send_text(EnginePacket::Pong(data).encode())?;
+        }
+        let mut filled = 0;
+        while filled < BATCH
+            && let Some(event) = self.queue.pop_front()
+        {
+            let header = SocketPacket::BinaryEvent {
+                namespace: event.namespace,
+                ack: event.ack,
+                name: event.name,
+            };
+            let attachment = match event.body {
+                Body::Bytes(bytes) => Message::binary(bytes),
+                Body::Rpc(event) => Message::binary(event.payload()),
+            };
+            filled += attachment.as_payload().len() + 1;
+            self.send_text(EnginePacket::Message(header.encode()).encode())?;
+            self.start_send(attachment)?;
+        }
+        Ok(())
+    }
+
+    /// One step of writing.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<Progress, LinkError> {
+        if self.writing {
+            return match Pin::new(&mut self.socket).poll_flush(cx)? {
+                Poll::Ready(()) => {
+                    self.writing = false;
+                    self.unread_pings = 0;
+                    Ok(Progress::Made)
+                }
+                Poll::Pending => Ok(Progress::Waits),
+            };
+        }
+        self.fill()?;
+        Ok(if self.writing {
+            Progress::Made
+        } else {
+            Progress::Waits
+        })
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        loop {
+            match self.poll_write(cx)? {
+                Progress::Made => {}
+                Progress::Waits if self.writing => return Poll::Pending,
+                Progress::Waits => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    /// Writes and reads in turn until something arrives; neither starves the other.
+    fn poll_packet(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, LinkError>> {
+        loop {
+            let wrote = self.poll_write(cx)?;
+            match Pin::new(&mut self.socket).poll_next(cx) {
+                Poll::Ready(Some(message)) => {
+                    if let Some(step) = self.take(message?)? {
+                        return Poll::Ready(Ok(step));
+                    }
+                }
+                Poll::Ready(None) => return Poll::Ready(Err(LinkError::Ended)),
+                Poll::Pending => match wrote {
+                    Progress::Made => {}
+                    Progress::Waits => return self.poll_silence(cx),
+                },
+            }
+        }
+    }
+
+    /// Ready once nothing has arrived for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, LinkError>> {
+        while self.watchdog.as_mut().poll(cx).is_ready() {
+            let deadline = self.socket.get_ref().last_read() + self.patience;
+            if deadline <= Instant::now() {
+                return Poll::Ready(Err(LinkError::Silent {
+                    after: self.patience,
+                }));
+            }
+            self.watchdog.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+
+    /// Takes one WebSocket message.
+    fn take(&mut self, message: Message) -> Result<Option<Step>, LinkError> {
+        if message.is_binary() {
+            let attachment = Bytes::from(message.into_payload());
+            return Ok(Some(Step::Packet(self.assembler.binary(attachment)?)));
+        }
+        if let Some((code, reason)) = message.as_close() {
+            return Err(LinkError::Closed {
+                code: code.into(),
+                reason: reason.to_owned(),
+            });
+        }
+        if message.is_ping() {
+            // The answer is in the socket's queue; a peer that pings without reading would make
+            // that queue grow.
+            self.writing = true;
+            self.unread_pings += 1;
+            if self.unread_pings > MAX_UNREAD_PINGS {
+                return Err(LinkError::Flood);
+            }
+            return Ok(None);
+        }
+        let Some(text) = message.as_text() else {
+            return Ok(None);
+        };
+        if text.len() > MAX_HEADER_BYTES {
+            return Err(PacketError::HeaderTooLong(text.len()).into());
+        }
+        Ok(match EnginePacket::parse(text)? {
+            EnginePacket::Message(packet) => self.assembler.text(&packet)?.map(Step::Packet),
+            EnginePacket::Ping(data) => {
+                self.pong = Some(data);
+                Some(Step::Ping)
+            }
+            EnginePacket::Close => return Err(LinkError::Left),
+            EnginePacket::Open(_) => return Err(LinkError::OutOfTurn("an open packet")),
+            EnginePacket::Pong(_) | EnginePacket::Upgrade | EnginePacket::Noop => None,
+        })
+    }
+}
+
+/// What one turn of writing brought.
+#[derive(Clone, Copy)]
+enum Progress {
+    /// Something to go on with.
+    Made,
+    /// Nothing to do, or the peer does not read.
+    Waits,
+}
+
+/// What a WebSocket message completed.
+enum Step {
+    Packet(Packet),
+    Ping,
+}
+
+impl Step {
+    /// What a joined connection makes of it.
+    fn incoming(self) -> Result<Option<Incoming>, LinkError> {
+        let packet = match self {
+            Self::Ping => return Ok(Some(Incoming::Ping)),
+            Self::Packet(Packet::Event(event)) => return Ok(Some(Incoming::Event(event))),
+            Self::Packet(Packet::Packet(packet)) => packet,
+        };
+        match packet {
+            SocketPacket::Ack { namespace, id, .. } => Ok(Some(Incoming::Ack { namespace, id })),
+            SocketPacket::Disconnect { namespace } => Ok(Some(Incoming::Left(namespace))),
+            SocketPacket::Connect { .. } => Err(LinkError::OutOfTurn("a CONNECT reply")),
+            SocketPacket::ConnectError { .. } => Err(LinkError::OutOfTurn("a CONNECT_ERROR")),
+            // The assembler makes events of these.
+            SocketPacket::Event { .. } | SocketPacket::BinaryEvent { .. } => Ok(None),
+        }
+    }
+}
+
+fn stranger(url: &RuntimeUrl, found: Stranger) -> ConnectError {
+    ConnectError::NotARuntime {
+        url: url.clone(),
+        found,
+    }
+}
+
+/// Waits for the packet that opens the session.
+async fn open_packet<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<Metered<S>>,
+    url: &RuntimeUrl,
+) -> Result<Handshake, ConnectError> {
+    let lost = |source: LinkError| ConnectError::Lost {
+        url: url.clone(),
+        source,
+    };
+    loop {
+        let message = poll_fn(|cx| Pin::new(&mut *socket).poll_next(cx))
+            .await
+            .unwrap_or(Err(tokio_websockets::Error::AlreadyClosed))
+            .map_err(|error| lost(error.into()))?;
+        if message.is_ping() || message.is_pong() {
+            continue;
+        }
+        if let Some((code, reason)) = message.as_close() {
+            return Err(lost(LinkError::Closed {
+                code: code.into(),
+                reason: reason.to_owned(),
+            }));
+        }
+        let opened = message
+            .as_text()
+            .filter(|text| text.len() <= MAX_HEADER_BYTES)
+            .map(EnginePacket::parse);
+        return match opened {
+            Some(Ok(EnginePacket::Open(handshake))) => Ok(handshake),
+            _ => Err(stranger(url, Stranger::NoEngine)),
+        };
+    }
+}

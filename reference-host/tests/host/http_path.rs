@@ -1,0 +1,139 @@
+//! The short path: `POST /call`, and what becomes of calls whose answer does not come by it.
+
+use std::time::Duration;
+
+use agentix_protocol::error::RemoteError;
+use agentix_protocol::event::HostEvent;
+use agentix_protocol::http::CallReply;
+use agentix_reference_host::{CallError, ClientConfig};
+
+use super::calls::{add, joined};
+use super::scripted::{Runtime, legacy, pickle, quick};
+
+fn with_http() -> ClientConfig {
+    ClientConfig {
+        http_wait: Some(Duration::from_millis(1500)),
+        ..quick()
+    }
+}
+
+#[tokio::test]
+async fn agx_http_011_a_call_goes_by_post_and_is_acked_on_rpc() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    assert_eq!(request.headers["prefer"], "respond-async, wait=1.5");
+    assert_eq!(request.headers["agentix-sid"], "sid-of-rpc");
+    assert_eq!(request.headers["content-type"], "application/msgpack");
+    let sent = request.call();
+    assert_eq!(sent.callable, "app::add");
+    request.answer(&CallReply::Done(Ok(pickle(&3).into())));
+    assert_eq!(joined(call).await.unwrap(), 3);
+    socket.expect_ack(&sent.call_id).await;
+
+    let call = tokio::spawn(client.try_remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    let sent = request.call();
+    let error = RemoteError::new("KeyError".into(), "'x'");
+    request.answer(&CallReply::Done(Err(error.clone())));
+    assert_eq!(joined(call).await.unwrap(), Err(error));
+    socket.expect_ack(&sent.call_id).await;
+}
+
+#[tokio::test]
+async fn agx_http_050_after_202_the_outcome_comes_on_rpc() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    let sent = request.call();
+    request.answer(&CallReply::Accepted(sent.call_id.clone()));
+    socket.returns(&sent.call_id, &3).await;
+    assert_eq!(joined(call).await.unwrap(), 3);
+    socket.expect_ack(&sent.call_id).await;
+}
+
+#[tokio::test]
+async fn agx_http_051_without_an_answer_the_same_call_goes_on_rpc() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    for case in 0..4 {
+        let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+        let request = runtime.post().await;
+        let sent = request.call();
+        match case {
+            0 => request.cut(),
+            1 => request.raw_answer(500, b"Internal Server Error".to_vec()),
+            2 => request.raw_answer(200, b"no msgpack".to_vec()),
+            _ => request.raw_answer(418, Vec::new()),
+        }
+        let again = socket.accepted().await;
+        assert_eq!(again, sent, "case {case}");
+        socket.returns(&sent.call_id, &3).await;
+        assert_eq!(joined(call).await.unwrap(), 3);
+        socket.expect_ack(&sent.call_id).await;
+    }
+}
+
+#[tokio::test]
+async fn agx_http_052_to_an_older_peer_it_is_resumed_and_not_sent_again() {
+    let mut runtime = Runtime::start(legacy()).await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    for case in 0..2 {
+        let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+        let request = runtime.post().await;
+        let sent = request.call();
+        match case {
+            0 => request.cut(),
+            _ => request.raw_answer(500, b"Internal Server Error".to_vec()),
+        }
+        let resume = HostEvent::Resume(vec![sent.call_id.clone()]);
+        assert_eq!(socket.rpc().await, (resume, None), "case {case}");
+        socket.returns(&sent.call_id, &3).await;
+        assert_eq!(joined(call).await.unwrap(), 3);
+        socket.expect_ack(&sent.call_id).await;
+    }
+    // No such route: certainly not accepted.
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    let sent = request.call();
+    request.raw_answer(404, b"Not Found".to_vec());
+    assert_eq!(socket.accepted().await, sent);
+    call.abort();
+}
+
+#[tokio::test]
+async fn a_refused_request_is_final_and_not_acked() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    let error = RemoteError::bad_request("callable is missing");
+    request.answer(&CallReply::BadRequest(error.clone()));
+    assert!(matches!(joined(call).await, Err(CallError::Remote(found)) if found == error));
+
+    // Nothing was said about it on /rpc: the next event is the ack of another call.
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    let sent = request.call();
+    request.answer(&CallReply::Done(Ok(pickle(&3).into())));
+    assert_eq!(joined(call).await.unwrap(), 3);
+    socket.expect_ack(&sent.call_id).await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_post_can_be_cancelled() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    let sent = request.call();
+    call.abort();
+    assert_eq!(
+        socket.rpc().await,
+        (HostEvent::Cancel(sent.call_id.clone()), None)
+    );
+    request.answer(&CallReply::Done(Err(RemoteError::cancelled())));
+    socket.expect_ack(&sent.call_id).await;
+}

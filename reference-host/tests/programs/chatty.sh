@@ -1,0 +1,4 @@
+#!/bin/sh
+# Is no runtime.
+echo hello
+cat >/dev/null

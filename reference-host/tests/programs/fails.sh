@@ -1,0 +1,3 @@
+#!/bin/sh
+# Cannot start.
+exit 3

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Never becomes ready.
+cat >/dev/null
