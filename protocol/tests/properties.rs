@@ -178,6 +178,18 @@ proptest! {
         prop_assert!(assembler.binary(payload).is_err());
     }
 
+    /// JSON that is relayed keeps its numbers to the last bit.
+    #[test]
+    fn json_numbers_survive(
+        float in any::<f64>().prop_filter("JSON has no others", |f| f.is_finite()), int in any::<i64>(),
+    ) {
+        let args = vec![float.into(), int.into()];
+        let packet = SocketPacket::Event {
+            namespace: Namespace::rpc(), ack: None, name: "e".into(), args,
+        };
+        prop_assert_eq!(SocketPacket::parse(&packet.encode()).unwrap(), packet);
+    }
+
     #[test]
     fn polling_round_trip(items in prop::collection::vec(
         prop_oneof![
@@ -229,6 +241,14 @@ proptest! {
             prop_assert_eq!(Prefer::parse(&prefer.to_string()), prefer);
         }
     }
+}
+
+/// Found by fuzzing: a number that was read as another one each time.
+#[test]
+fn a_long_number_is_read_once_and_for_all() {
+    let text = "4 88888880000000000000000000001024819115206086190";
+    let packet = SocketPacket::parse(text).unwrap();
+    assert_eq!(SocketPacket::parse(&packet.encode()).unwrap(), packet);
 }
 
 /// Single floats are written as doubles.
