@@ -229,6 +229,24 @@ impl<'d> Binder<'d> {
         &mut self,
         parameter: &'static str,
     ) -> Result<T, BindError> {
+        let value = self.take(parameter)?;
+        self.convert(parameter, value)
+    }
+
+    /// Binds the next parameter, given by position or by name, to a value of any type.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError::Missing`] or [`BindError::Multiple`].
+    pub fn value(&mut self, parameter: &'static str) -> Result<Value<'d>, BindError> {
+        let function = self.function;
+        self.take(parameter)?.ok_or(BindError::Missing {
+            function,
+            parameter,
+        })
+    }
+
+    fn take(&mut self, parameter: &'static str) -> Result<Option<Value<'d>>, BindError> {
         let by_position = self.positional.get(self.bound).copied();
         self.bound += 1;
         let by_name = self.keyword.iter().position(|(name, _)| *name == parameter);
@@ -238,7 +256,7 @@ impl<'d> Binder<'d> {
                 function: self.function,
                 parameter,
             }),
-            (value, None) | (None, value) => self.convert(parameter, value),
+            (value, None) | (None, value) => Ok(value),
         }
     }
 
@@ -641,6 +659,25 @@ mod tests {
         assert!(matches!(
             bind::<divide>((1, 2)),
             Err(BindError::NotArguments)
+        ));
+    }
+
+    #[test]
+    fn a_parameter_of_any_type_is_bound_as_it_is() {
+        let pair = ((1,), std::collections::BTreeMap::from([("b", (2, "x"))]));
+        let bytes = safepickle::to_vec(&pair, Protocol::DEFAULT).unwrap();
+        let document = safepickle::decode(&bytes).unwrap();
+        let mut binder = Binder::new("f", document.root()).unwrap();
+        assert_eq!(binder.value("a").unwrap().as_i64(), Some(1));
+        assert_eq!(binder.value("b").unwrap().tuple().unwrap().len(), 2);
+        assert!(matches!(
+            binder.value("c"),
+            Err(BindError::Missing { parameter: "c", .. })
+        ));
+        let mut binder = Binder::new("f", document.root()).unwrap();
+        assert!(matches!(
+            binder.value("b"),
+            Err(BindError::Multiple { parameter: "b", .. })
         ));
     }
 

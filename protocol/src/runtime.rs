@@ -175,6 +175,16 @@ impl RuntimeCalls {
         (self.retained.len(), self.retained_bytes)
     }
 
+    /// The outcome that is held for this call. A host that reads slowly is sent it from here when
+    /// its turn comes, so that what waits for it is held once.
+    #[must_use]
+    pub fn held(&self, id: &CallId) -> Option<&Outcome> {
+        match self.entries.get(id) {
+            Some(Entry::Done(done)) => Some(&done.outcome),
+            Some(Entry::Running { .. }) | None => None,
+        }
+    }
+
     /// A host joined `/rpc`.
     pub fn connected(&mut self, connection: ConnId, sid: impl Into<String>) {
         self.connections.insert(connection, sid.into());
