@@ -10,15 +10,20 @@ msgpack map. Both are taken over before any user code runs. What the functions p
 print, goes to standard error instead.
 
 Environment:
-    AGENTIX_PATH            colon-separated folders to import from, after every --path and ahead of the interpreter's own
-    AGENTIX_WORKER_THREADS  how many synchronous calls run at a time; 32 where it is absent, not a number, or not positive
+    AGENTIX_PATH            colon-separated folders to import from, after every --path and ahead of the interpreter's
+                            own path; the folder of this script is not searched
+    AGENTIX_WORKER_THREADS  how many synchronous calls run at a time; 32 where it is absent or no positive number
 
 Exit status: 0 after a `shutdown` frame, end of input, SIGTERM or SIGINT; 1 when the pipe can no longer be understood;
 2 for a wrong command line.
 
-Threads: the *reader* reads frames and keeps the table of calls, so that a call that blocks the event loop delays neither
-`cancel` nor `shutdown`; *prepare* threads import modules and unpickle arguments; *call* threads run synchronous functions;
-the main thread runs the event loop for the asynchronous ones; the *writer* sends frames; the *closer* ends the process.
+Threads: the *reader* reads frames and keeps the table of calls, so that a call that blocks the event loop delays
+neither `cancel` nor `shutdown`; *prepare* threads import modules and unpickle arguments; *call* threads run synchronous
+functions; the main thread runs the event loop for the asynchronous ones; the *writer* sends frames; the *closer* ends
+the process.
+
+Cancelling an asynchronous call cancels its task. In a synchronous one an exception is raised in its thread, which stops
+Python code; what blocks in native code runs on, its thread stays occupied, and a line on standard error says so.
 """
 
 import argparse
@@ -660,9 +665,9 @@ def _raise_in_thread(thread_id, exception):
 class InterruptibleSection:
     """A stretch of work on one thread that another thread may interrupt, once.
 
-    The exception never strikes after `run` has returned, so it cannot hit the next call on that thread. There is no lock:
-    an exception that strikes at any instruction could leave one held. Instead each side writes its flag before it reads
-    the other's (`active` and `requested`), and the worker thread waits for an interruption under way to be `settled`.
+    The exception never strikes after `run` has returned, so it cannot hit the next call on that thread. There is no
+    lock, since an exception that strikes at any instruction could leave one held. Instead each side writes its flag
+    before it reads the other's (`active` and `requested`), and the thread waits until an interruption is `settled`.
     """
 
     __slots__ = ("active", "_requested", "_settled", "_thread_id")
@@ -877,7 +882,8 @@ class CallRunner:
             value = context.run(invoke)
             self._check_still_parent(None)
             if inspect.isawaitable(value):
-                return functools.partial(self._loop.call_soon_threadsafe, self._start_task, call, context, lambda: value)
+                start = functools.partial(self._start_task, call, context, lambda: value)
+                return functools.partial(self._loop.call_soon_threadsafe, start)
             frame = result_frame(call.id, value)
         except CallCancelled:
             return None
@@ -914,7 +920,8 @@ class CallRunner:
 
     def _report_if_running(self, call):
         if call.is_running():
-            say("warning", "cancelled call %r of %.200r still runs; its result will be dropped" % (call.id, call.target))
+            shown = (call.id, call.target[:200])
+            say("warning", "cancelled call %r of %r still runs; its result will be dropped" % shown)
 
     # Any thread
 
@@ -932,8 +939,10 @@ class CallRunner:
         elif error is not None:
             status = 1
             say("error", "a forked child ended with an exception\n" + traceback_of(error))
-        sys.stdout.flush()
-        os._exit(status & 0xFF)
+        try:
+            sys.stdout.flush()
+        finally:
+            os._exit(status & 0xFF)
 
 
 # --- Dispatching frames --------------------------------------------------------------------------------------------
@@ -1092,6 +1101,7 @@ class StopRequest:
 
 class Worker:
     def __init__(self, capture, call_threads):
+        self._pid = os.getpid()  # None in a forked child
         self._capture = capture
         self._stop = StopRequest()
         self._loop = asyncio.new_event_loop()
@@ -1212,6 +1222,10 @@ class Worker:
 
     def _leave_to_parent(self):
         """In the child: gives up what belongs to the worker, the pipe and what signals mean."""
+        if self._pid is None:
+            self._release_signals()
+            return  # a child of the child: these descriptors are others by now
+        self._pid = None
         signal.set_wakeup_fd(-1)
         for number, default in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
             if signal.getsignal(number) == self._on_signal:

@@ -199,7 +199,8 @@ class Case(unittest.TestCase):
 
 class Results(Case):
     def test_sync_and_async_with_positional_and_keyword_arguments(self):
-        self.assertEqual(self.worker.result_of("a", "conformance::arguments", 1, "b", x=[None]), [[1, "b"], {"x": [None]}])
+        arguments = self.worker.result_of("a", "conformance::arguments", 1, "b", x=[None])
+        self.assertEqual(arguments, [[1, "b"], {"x": [None]}])
         self.assertEqual(self.worker.result_of("b", "conformance::echo_async", value=(1, 2)), (1, 2))
         self.assertEqual(self.worker.result_of("c", "user::async_add", 1, b=2), 3)
 
@@ -207,8 +208,8 @@ class Results(Case):
         (self.folder / "app.py").write_text("def add(a, b=10): return a + b", encoding="utf-8")
         self.worker.send_bytes(
             bytes.fromhex(
-                "5200000085a474797065a463616c6ca763616c6c5f6964a161a863616c6c61626c65a86170703a3a616464a9617267756d656e7473"
-                "c4168004950b000000000000004b014b0286947d9486942ea7636f6e74657874c0"
+                "5200000085a474797065a463616c6ca763616c6c5f6964a161a863616c6c61626c65a86170703a3a616464"
+                "a9617267756d656e7473c4168004950b000000000000004b014b0286947d9486942ea7636f6e74657874c0"
             )
         )
         self.assertEqual(
@@ -421,8 +422,9 @@ class Cancel(Case):
         frame = self.worker.receive()
         self.assertEqual(
             pack(frame).hex(),
-            "83a474797065a56572726f72a763616c6c5f6964a161a56572726f7285a474797065a943616e63656c6c6564a76d657373616765b5"
-            "72656d6f74652063616c6c2063616e63656c6c6564a974726163656261636bc0a963616e63656c6c6564c3aa72657475726e636f6465c0",
+            "83a474797065a56572726f72a763616c6c5f6964a161a56572726f7285a474797065a943616e63656c6c6564"
+            "a76d657373616765b572656d6f74652063616c6c2063616e63656c6c6564"
+            "a974726163656261636bc0a963616e63656c6c6564c3aa72657475726e636f6465c0",
         )
 
     def assert_stopped_by_cancel(self, target):

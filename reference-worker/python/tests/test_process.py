@@ -68,6 +68,22 @@ USER_MODULE = '''
         os.close(read), os.close(write)
         return [fd for fd in found if fd not in (read, write)]
 
+    def fork_twice():
+        """The child opens files, which get the numbers of the descriptors it gave up, and its child uses them."""
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            files = [open(os.devnull, "rb", buffering=0) for _ in range(20)]
+            grandchild = os.fork()
+            if grandchild == 0:
+                os.write(write, repr([file.read() for file in files]).encode())
+                os._exit(0)
+            os._exit(os.WEXITSTATUS(os.waitpid(grandchild, 0)[1]))
+        status = os.waitpid(pid, 0)[1]
+        os.close(write)
+        with open(read, "rb") as pipe:
+            return [pipe.read(), status]
+
     def fork_and_return(code):
         pid = os.fork()
         if pid == 0:
@@ -308,6 +324,10 @@ class Children(Case):
                     self.assertEqual(worker.result_of("%s %s" % (function, code), "user::" + function, code), status)
         self.assertEqual(worker.result_of("alive", "conformance::echo", 1), 1)
 
+    def test_child_of_a_forked_child_keeps_its_descriptors(self):
+        worker = self.start()
+        self.assertEqual(worker.result_of("a", "user::fork_twice"), [repr([b""] * 20).encode(), 0])
+
     def test_signal_to_a_forked_child_ends_the_child_alone(self):
         worker = self.start()
         self.assertEqual(worker.result_of("a", "user::fork_sleeper"), signal.SIGTERM)
@@ -422,7 +442,8 @@ class Stop(Case):
 
     def test_frames_after_shutdown_are_ignored(self):
         worker = self.start()
-        late = pack({"type": "call", "call_id": "late", "callable": "conformance::pid", "arguments": pickle.dumps(((), {}))})
+        arguments = pickle.dumps(((), {}))
+        late = pack({"type": "call", "call_id": "late", "callable": "conformance::pid", "arguments": arguments})
         shutdown = pack({"type": "shutdown"})
         worker.send_bytes(b"".join(len(body).to_bytes(4, "little") + body for body in (shutdown, late)))
         self.assertEqual(worker.wait(), 0)

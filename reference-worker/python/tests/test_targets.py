@@ -124,8 +124,9 @@ class Resolve(Folder):
                     self.assertEqual(outcome, vector["resolved"])
 
     def test_broken_texts(self):
-        texts = ["", "app", "::", "app::", "::add", "app::a::b", "app:::add", "app:add", ".pkg::top", "app::add.", " app::add"]
-        texts += ["app::add\n", "app\0::add", "5::f", "app::<lambda>", "app::make_nested.<locals>.nested", "a/b::c"]
+        texts = ["", "app", "::", "app::", "::add", "app::a::b", "app:::add", "app:add", ".pkg::top", "app::add."]
+        texts += [" app::add", "app::add\n", "app\0::add", "5::f", "a/b::c"]
+        texts += ["app::<lambda>", "app::make_nested.<locals>.nested"]
         self.assertEqual(self.outcomes(texts), [{"error": "ValueError"}] * len(texts))
 
     def test_length(self):
