@@ -597,8 +597,11 @@ def result_frame(call_id, value):
 
 def exception_frame(call_id, error):
     """The frame for an exception that a target raised, or that finding it raised."""
+    message = message_of(error)
+    if len(message) >= MAX_FRAME_BYTES:  # before the traceback copies it
+        return _too_large_frame(call_id, FrameTooLarge(len(message)))
     trace = None if isinstance(error, ArgumentsDecodeError) else traceback_of(error)
-    return error_frame(call_id, class_name(error), message_of(error), trace)
+    return error_frame(call_id, class_name(error), message, trace)
 
 
 def error_frame(call_id, kind, message, trace=None, cancelled=False):
@@ -616,7 +619,11 @@ def _outcome_frame(message):
     try:
         return frame_chunks(message)
     except (FrameTooLarge, CodecError) as error:  # CodecError: a bin or str of 4 GiB or more
-        return error_frame(message["call_id"], "FrameTooLarge", "remote call result could not be delivered: %s" % error)
+        return _too_large_frame(message["call_id"], error)
+
+
+def _too_large_frame(call_id, error):
+    return error_frame(call_id, "FrameTooLarge", "remote call result could not be delivered: %s" % error)
 
 
 def encodable(text):
