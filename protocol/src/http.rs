@@ -266,10 +266,8 @@ impl Prefer {
         let mut rest = lower.as_str();
         let mut at_boundary = true;
         while !rest.is_empty() {
-            if at_boundary && let Some(value) = rest.strip_prefix("wait=") {
-                return Self {
-                    wait: parse_wait(value.strip_prefix('"').unwrap_or(value)),
-                };
+            if at_boundary && let Some(wait) = rest.strip_prefix("wait").and_then(parse_wait) {
+                return Self { wait };
             }
             let mut chars = rest.chars();
             at_boundary = chars
@@ -289,26 +287,31 @@ impl Prefer {
     }
 }
 
-fn parse_wait(text: &str) -> Duration {
-    let whole = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    if whole == 0 {
-        return Prefer::DEFAULT_WAIT;
-    }
-    let fraction = match text[whole..].strip_prefix('.') {
-        Some(rest) => rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len()),
-        None => 0,
+/// Reads what follows `wait`: `=` with or without blanks around it, an optional quotation mark,
+/// digits and an optional fraction.
+fn parse_wait(text: &str) -> Option<Duration> {
+    let text = text
+        .trim_ascii_start()
+        .strip_prefix('=')?
+        .trim_ascii_start();
+    let text = text.strip_prefix('"').unwrap_or(text);
+    let digits = |text: &str| {
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len())
     };
+    let whole = digits(text);
+    if whole == 0 {
+        return None;
+    }
+    let fraction = text[whole..].strip_prefix('.').map_or(0, digits);
     let end = if fraction > 0 {
         whole + 1 + fraction
     } else {
         whole
     };
     let seconds: f64 = text[..end].parse().unwrap_or(f64::INFINITY);
-    Duration::try_from_secs_f64(seconds).map_or(Prefer::MAX_WAIT, |d| d.min(Prefer::MAX_WAIT))
+    let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Prefer::MAX_WAIT);
+    Some(wait.min(Prefer::MAX_WAIT))
 }
 
 impl fmt::Display for Prefer {
@@ -329,6 +332,7 @@ mod tests {
         assert_eq!(wait("WAIT=\"5\""), 5.0);
         assert_eq!(wait("WAIT = 4"), 4.0);
         assert_eq!(wait("waiting=4, wait=2"), 2.0);
+        assert_eq!(wait("wait=abc, wait=5"), 5.0);
         assert_eq!(wait("x-wait=5"), 1.0);
         assert_eq!(wait("wait=-1"), 1.0);
         assert_eq!(wait("wait=1e3"), 1.0);

@@ -34,10 +34,9 @@ fn is_call(map: &Json) -> bool {
     let id = map["call_id"]
         .as_str()
         .is_some_and(|id| (1..=128).contains(&id.len()));
-    let bytes = |value: &Json| is_bin(value) || value.is_string();
     id && map["callable"].is_string()
-        && bytes(&map["arguments"])
-        && (map["context"].is_null() || bytes(&map["context"]))
+        && is_bin(&map["arguments"])
+        && (map["context"].is_null() || is_bin(&map["context"]))
 }
 
 /// Is it written as we would write it?

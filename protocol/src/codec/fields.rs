@@ -157,16 +157,15 @@ impl Fields {
         }
     }
 
-    /// A bytes field, sharing the message's buffer; a `str` stands for its UTF-8 bytes.
+    /// A bytes field, sharing the message's buffer.
     ///
     /// # Errors
     ///
-    /// [`FieldError`] when it is missing or neither `bin` nor `str`.
+    /// [`FieldError`] when it is missing or no `bin` (AGX-RPC-016).
     pub fn bin(&self, field: &'static str) -> Result<Bytes, FieldError> {
         let (head, raw) = self.head(field)?;
         match head {
             Head::Bin(bytes) => Ok(raw.slice(raw.len() - bytes.len()..)),
-            Head::Str(text) => Ok(raw.slice(raw.len() - text.len()..)),
             _ => Self::wrong(field, "a bin"),
         }
     }

@@ -97,6 +97,12 @@ enum Read {
 
 type Joined = Result<(Id, Ended), JoinError>;
 
+/// How to stop a call.
+struct Abort {
+    handle: AbortHandle,
+    is_sync: bool,
+}
+
 struct Worker {
     registry: Registry,
     dispatcher: Dispatcher,
@@ -107,7 +113,7 @@ struct Worker {
     async_calls: JoinSet<Ended>,
     sync_calls: JoinSet<Ended>,
     calls: HashMap<Id, CallId>,
-    aborts: HashMap<CallId, AbortHandle>,
+    aborts: HashMap<CallId, Abort>,
     exit: Option<u8>,
 }
 
@@ -232,14 +238,15 @@ impl Worker {
 
     fn call(&mut self, call: Call) {
         let arguments = call.arguments;
-        let handle = match self.registry.resolve(&call.callable) {
+        let (handle, is_sync) = match self.registry.resolve(&call.callable) {
             Ok(Function::Async(function)) => {
                 // Called in the task, so that decoding takes place there, and a panic too.
-                self.async_calls
-                    .spawn(async move { function(arguments).await })
+                let task = async move { function(arguments).await };
+                (self.async_calls.spawn(task), false)
             }
             Ok(Function::Sync(function)) => {
-                self.sync_calls.spawn_blocking(move || function(&arguments))
+                let task = move || function(&arguments);
+                (self.sync_calls.spawn_blocking(task), true)
             }
             Err(error) => {
                 self.dispatcher.finished(&call.call_id, Err(error));
@@ -247,18 +254,20 @@ impl Worker {
             }
         };
         self.calls.insert(handle.id(), call.call_id.clone());
-        self.aborts.insert(call.call_id, handle);
+        self.aborts.insert(call.call_id, Abort { handle, is_sync });
     }
 
     fn abort(&mut self, id: &CallId) {
-        let Some(handle) = self.aborts.get(id) else {
+        let Some(abort) = self.aborts.get(id) else {
             return;
         };
-        // A sync function that waits for a thread is dropped; one that runs takes no notice.
-        handle.abort();
-        log::worker(format_args!(
-            "call {id} was cancelled; if its function is a sync one that runs already, it runs on and its result is discarded"
-        ));
+        // A sync function that waits for a thread is dropped as well; one that runs takes no notice.
+        abort.handle.abort();
+        if abort.is_sync {
+            log::worker(format_args!(
+                "call {id} was cancelled; if its function runs already it runs on, and its result is discarded"
+            ));
+        }
     }
 }
 
