@@ -1,4 +1,5 @@
 //! Every vector of `spec/vectors/codec`: what our codec makes of the same bytes.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

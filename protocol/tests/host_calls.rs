@@ -1,4 +1,5 @@
 //! The host's call table, rule by rule.
+#![allow(clippy::unwrap_used)]
 
 use agentix_protocol::error::{ErrorType, RemoteError};
 use agentix_protocol::event::{BadRuntimeEvent, HostEvent, RuntimeEvent};

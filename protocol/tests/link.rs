@@ -1,4 +1,5 @@
 //! The runtime's end of the pipe, rule by rule. Time is virtual.
+#![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
 

@@ -3,6 +3,7 @@
 //!
 //! Whatever happens on the way, no id runs twice, and once the links are up and time has passed,
 //! every call that somebody awaits has ended exactly once.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

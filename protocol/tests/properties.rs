@@ -1,5 +1,6 @@
 //! Properties of everything that reads bytes: round trip, no panic, and the same frames however
 //! the bytes are cut.
+#![allow(clippy::unwrap_used)]
 
 use agentix_protocol::codec::{Key, Keys, Limits, Timestamp, Value, scan};
 use agentix_protocol::event::{HostEvent, RuntimeEvent};

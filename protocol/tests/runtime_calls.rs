@@ -1,4 +1,5 @@
 //! The runtime's call table, rule by rule. Time is virtual.
+#![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
 //! Every message in every spelling: name, bytes as hex, and the decoded view.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

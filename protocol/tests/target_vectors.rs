@@ -1,4 +1,5 @@
 //! Every vector of `spec/vectors/target`: the part of it that a target string carries.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

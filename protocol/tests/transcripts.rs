@@ -4,6 +4,7 @@
 //!
 //! The transcripts are not part of this repository; without them the tests say that they did not
 //! run.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

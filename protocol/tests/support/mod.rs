@@ -1,5 +1,5 @@
 //! What the test files share: vectors on disk, hex, and tests that say that they did not run.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use std::io::Write as _;
 use std::path::PathBuf;
