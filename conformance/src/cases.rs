@@ -1,0 +1,72 @@
+//! What is tested, one module a subject.
+
+mod worker_calls;
+
+use crate::case::Case;
+
+/// Every case, in the order in which they run.
+pub(crate) fn all() -> Vec<&'static Case> {
+    let modules: &[&'static [Case]] = &[worker_calls::CASES];
+    modules.iter().flat_map(|cases| cases.iter()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::all;
+    use crate::registry::Registry;
+
+    #[test]
+    fn ids_are_unique_and_say_their_role() {
+        let mut seen = BTreeSet::new();
+        for case in all() {
+            assert!(seen.insert(case.id), "{} stands twice", case.id);
+            assert!(case.id.starts_with(case.role().name()), "{}", case.id);
+        }
+    }
+
+    #[test]
+    fn cited_requirements_exist() {
+        let registry = Registry::embedded().unwrap();
+        for case in all() {
+            for id in case.requirements {
+                assert!(registry.find(id).is_some(), "{} cites {id}", case.id);
+            }
+        }
+    }
+
+    /// Checks inside the cases name requirements too: they stand in quotes in the sources.
+    #[test]
+    fn requirements_named_in_checks_exist() {
+        let registry = Registry::embedded().unwrap();
+        let mut files = vec![std::path::PathBuf::from(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/src"
+        ))];
+        let mut found = 0;
+        while let Some(path) = files.pop() {
+            if path.is_dir() {
+                files.extend(
+                    std::fs::read_dir(&path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for quoted in text
+                .split('"')
+                .filter(|part| part.starts_with("AGX-") && part.len() < 16)
+            {
+                assert!(
+                    registry.find(quoted).is_some(),
+                    "{} names {quoted}",
+                    path.display()
+                );
+                found += 1;
+            }
+        }
+        assert!(found > 0);
+    }
+}

@@ -1,0 +1,99 @@
+//! Saying what came of a run.
+
+mod folder;
+mod json;
+mod pretty;
+
+use std::path::Path;
+
+use crate::case::Case;
+use crate::registry::Registry;
+use crate::runner::{Record, Run};
+use crate::testee::Testee;
+
+pub(crate) use pretty::{describe_case, describe_requirement};
+
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// A table, then the failures.
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Where events of a run go.
+#[derive(Debug)]
+pub(crate) struct Report {
+    format: Format,
+    progress: pretty::Progress,
+    folder: Option<folder::Folder>,
+    registry: Registry,
+}
+
+impl Report {
+    /// # Errors
+    ///
+    /// When `out` cannot be written to.
+    pub(crate) fn new(
+        format: Format,
+        out: Option<&Path>,
+        registry: Registry,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
+            format,
+            progress: pretty::Progress::hidden(),
+            folder: out.map(folder::Folder::create).transpose()?,
+            registry,
+        })
+    }
+
+    pub(crate) fn start(&mut self, testees: &[Testee], cases: &[&'static Case]) {
+        let total = testees
+            .iter()
+            .map(|testee| cases.iter().filter(|case| testee.takes(case)).count());
+        let total = total.sum();
+        self.progress = pretty::Progress::start(total);
+        self.line(&json::start(testees, total));
+    }
+
+    pub(crate) fn begin(&mut self, testee: &Testee, case: &Case) {
+        self.progress.begin(&testee.name, case.id);
+    }
+
+    pub(crate) fn record(&mut self, record: &Record) {
+        self.progress.step(record);
+        self.line(&json::case(record));
+        if let Some(folder) = &mut self.folder {
+            folder.transcript(record);
+        }
+    }
+
+    pub(crate) fn finish(&mut self, run: &Run) {
+        self.progress.finish();
+        self.line(&json::summary(run));
+        let summary = pretty::summary(run, &self.registry);
+        if self.format == Format::Pretty {
+            print_out(&summary);
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.summary(&summary);
+        }
+    }
+
+    fn line(&mut self, event: &serde_json::Value) {
+        if self.format == Format::Json {
+            print_out(&format!("{event}\n"));
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.line(event);
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone away is no reason to panic.
+pub(crate) fn print_out(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
