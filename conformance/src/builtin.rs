@@ -9,8 +9,6 @@ use crate::peer::tunnel;
 use crate::testee::{Command, Functions, How, Testee};
 
 const TUNNEL: &str = "tunnel";
-const WORKER: &str = "builtin-worker";
-const RUNTIME: &str = "builtin-runtime";
 
 /// Runs a hidden subcommand, if the command line holds one.
 pub(crate) fn hidden(args: &[OsString]) -> Option<ExitCode> {

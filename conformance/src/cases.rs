@@ -1,12 +1,42 @@
 //! What is tested, one module a subject.
 
+mod runtime_bad_input;
+mod runtime_call;
+mod runtime_cancel;
+mod runtime_connect;
+mod runtime_death;
+mod runtime_http;
+mod runtime_repeat;
+mod scripted_calls;
+mod scripted_framing;
+mod scripted_life;
+mod scripted_side;
 mod worker_calls;
+mod worker_cancel;
+mod worker_errors;
+mod worker_pipe;
 
 use crate::case::Case;
 
 /// Every case, in the order in which they run.
 pub(crate) fn all() -> Vec<&'static Case> {
-    let modules: &[&'static [Case]] = &[worker_calls::CASES];
+    let modules: &[&'static [Case]] = &[
+        runtime_connect::CASES,
+        runtime_call::CASES,
+        runtime_bad_input::CASES,
+        runtime_cancel::CASES,
+        runtime_repeat::CASES,
+        runtime_http::CASES,
+        runtime_death::CASES,
+        scripted_calls::CASES,
+        scripted_framing::CASES,
+        scripted_life::CASES,
+        scripted_side::CASES,
+        worker_calls::CASES,
+        worker_errors::CASES,
+        worker_cancel::CASES,
+        worker_pipe::CASES,
+    ];
     modules.iter().flat_map(|cases| cases.iter()).collect()
 }
 
@@ -36,6 +66,11 @@ mod tests {
         }
     }
 
+    fn is_requirement(part: &str) -> bool {
+        let number = part.rsplit('-').next().unwrap_or_default();
+        part.starts_with("AGX-") && number.len() == 3 && number.bytes().all(|b| b.is_ascii_digit())
+    }
+
     /// Checks inside the cases name requirements too: they stand in quotes in the sources.
     #[test]
     fn requirements_named_in_checks_exist() {
@@ -55,10 +90,7 @@ mod tests {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            for quoted in text
-                .split('"')
-                .filter(|part| part.starts_with("AGX-") && part.len() < 16)
-            {
+            for quoted in text.split('"').filter(|part| is_requirement(part)) {
                 assert!(
                     registry.find(quoted).is_some(),
                     "{} names {quoted}",

@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::messages::{self, frame};
 use crate::msgpack::Msg;
+use crate::outcome::Outcome;
 use crate::peer::http::Http;
 use crate::peer::pipe::Pipe;
 use crate::peer::session::Session;
@@ -14,6 +15,7 @@ use crate::peer::tunnel::{ScriptedWorker, Switchboard};
 use crate::peer::{Endpoint, Wire};
 use crate::pickle::{Value, args, text};
 use crate::process::{Process, Program};
+use crate::testee::Command;
 use crate::verdict::{Stop, Verdict, check, equal_bytes};
 
 /// A fresh call id: 128 random bits in hex.
@@ -145,6 +147,8 @@ pub(crate) struct ScriptedCase {
     pub(crate) runtime: RuntimeCase,
     pub(crate) process: Process,
     pub(crate) board: Switchboard,
+    /// What started the process, to start another.
+    pub(crate) command: Command,
 }
 
 impl ScriptedCase {
@@ -299,6 +303,19 @@ impl RunningWorker {
                 wait,
             )),
         }
+    }
+}
+
+/// Ends the case as not run if this outcome says that the worker has no such function. Only for functions that
+/// spec/prose/functions.md does not ask of every worker.
+pub(crate) fn offered(function: &'static str, outcome: Outcome) -> Verdict<Outcome> {
+    match &outcome {
+        Outcome::Error(error)
+            if matches!(&*error.kind, "AttributeError" | "ModuleNotFoundError") =>
+        {
+            Err(Stop::NotOffered(function))
+        }
+        _ => Ok(outcome),
     }
 }
 

@@ -95,25 +95,25 @@ fn write_int(value: i64, out: &mut Vec<u8>) {
     match value {
         0..=0x7f => out.push(value as u8),
         -32..0 => out.push(value as i8 as u8),
-        0..=0xff => out.extend([0xcc, value as u8]),
-        0..=0xffff => {
+        0x80..=0xff => out.extend([0xcc, value as u8]),
+        0x100..=0xffff => {
             out.push(0xcd);
             out.extend((value as u16).to_be_bytes());
         }
-        0..=0xffff_ffff => {
+        0x1_0000..=0xffff_ffff => {
             out.push(0xce);
             out.extend((value as u32).to_be_bytes());
         }
-        0.. => {
+        0x1_0000_0000.. => {
             out.push(0xcf);
             out.extend((value as u64).to_be_bytes());
         }
-        -0x80.. => out.extend([0xd0, value as i8 as u8]),
-        -0x8000.. => {
+        -0x80..-32 => out.extend([0xd0, value as i8 as u8]),
+        -0x8000..-0x80 => {
             out.push(0xd1);
             out.extend((value as i16).to_be_bytes());
         }
-        -0x8000_0000.. => {
+        -0x8000_0000..-0x8000 => {
             out.push(0xd2);
             out.extend((value as i32).to_be_bytes());
         }

@@ -16,7 +16,7 @@ use crate::peer::tunnel::Switchboard;
 use crate::peer::{Endpoint, Wire};
 use crate::process::Process;
 use crate::report::Report;
-use crate::testee::{Command, How, StartError, Testee, health_answers};
+use crate::testee::{How, StartError, Testee, health_answers};
 use crate::transcript::Transcript;
 use crate::verdict::{Failure, Stop, Verdict};
 
@@ -216,6 +216,7 @@ impl Lane<'_> {
                         runtime,
                         process,
                         board,
+                        command: command.clone(),
                     }),
                     limit,
                 )
@@ -315,6 +316,10 @@ fn status(case: &'static Case, verdict: Verdict) -> Status {
     match verdict {
         Ok(()) => Status::Passed,
         Err(Stop::Harness(reason)) => Status::Fault(reason),
+        Err(Stop::NotOffered(function)) => Status::NotRun {
+            reason: format!("the worker does not offer conformance::{function}"),
+            required: false,
+        },
         Err(Stop::Failure(failure)) => Status::Failed {
             requirement: failure.requirement.unwrap_or(case.requirements[0]),
             expected: failure.expected,

@@ -10,6 +10,8 @@ pub(crate) type Verdict<T = ()> = Result<T, Stop>;
 pub(crate) enum Stop {
     /// The testee broke a requirement.
     Failure(Failure),
+    /// The testee does not offer a function that only some workers have (spec/prose/functions.md).
+    NotOffered(&'static str),
     /// The suite itself could not go on; says nothing about the testee.
     Harness(String),
 }
@@ -90,6 +92,19 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
         format!("{hex}... ({} bytes)", bytes.len())
     } else {
         hex
+    }
+}
+
+impl Stop {
+    /// The same, with the input that led to it: for cases that go through a list.
+    pub(crate) fn in_case_of(self, input: &str) -> Self {
+        match self {
+            Self::Failure(failure) => Self::Failure(Failure {
+                expected: format!("{}, after {input}", failure.expected),
+                ..failure
+            }),
+            other => other,
+        }
     }
 }
 

@@ -92,6 +92,24 @@ async def count_slow(key, seconds):
     return counted_now
 
 
+async def sleep_counted(key, seconds):
+    count(key)
+    try:
+        return await sleep(seconds)
+    except asyncio.CancelledError:
+        count(key)
+        raise
+
+
+def block_counted(key, seconds):
+    count(key)
+    try:
+        return block(seconds)
+    except BaseException:
+        count(key)
+        raise
+
+
 def counted(key):
     with _counters_lock:
         return _counters.get(key, 0)

@@ -101,6 +101,14 @@ impl Pipe {
         }
     }
 
+    /// Closes the direction from the testee, unread.
+    pub(crate) fn stop_reading(&mut self) {
+        self.wire
+            .transcript
+            .text(self.name, Direction::Sent, "stop reading", "");
+        self.reader = Box::new(tokio::io::empty());
+    }
+
     /// Waits for the first frame that `choose` takes; what it does not take stays for later.
     pub(crate) async fn wait<T>(
         &mut self,

@@ -1,0 +1,627 @@
+//! Role runtime: `POST /call`.
+
+use crate::case::cases;
+use crate::context::{RuntimeCase, fresh_id, fresh_key, malformed_calls, pass};
+use crate::messages;
+use crate::msgpack::{Msg, bin, map};
+use crate::outcome::{Outcome, exact_body};
+use crate::peer::http::Response;
+use crate::pickle::{Value, args, text};
+use crate::verdict::{Verdict, check, equal, equal_bytes};
+
+cases! {
+    Runtime "runtime/http/value", "200 with a value, in exact bytes, and nothing on `/rpc`",
+        ["AGX-HTTP-020", "AGX-HTTP-017", "AGX-CALL-065", "AGX-COD-001"], value;
+    Runtime "runtime/http/error", "an error of the call is a 200 too",
+        ["AGX-HTTP-021", "AGX-RPC-040", "AGX-CALL-065"], error;
+    Runtime "runtime/http/large", "a result of 1 MiB and arguments of 1 MiB",
+        ["AGX-HTTP-020"], large;
+    Runtime "runtime/http/accepted", "202 past the wait, then the outcome on the connection named by `agentix-sid` alone",
+        ["AGX-CALL-033", "AGX-HTTP-020", "AGX-HTTP-025", "AGX-CALL-031"], accepted;
+    Runtime "runtime/http/accepted-no-sid", "202 without a usable sid: the outcome goes to every connection on `/rpc`",
+        ["AGX-CALL-034"], accepted_no_sid;
+    Runtime "runtime/http/freed-by-all", "an outcome sent to every connection is freed when each has acked or left",
+        ["AGX-CALL-035"], freed_by_all;
+    Runtime "runtime/http/wait", "the wait of the `prefer` header, as it is applied",
+        ["AGX-HTTP-013", "AGX-HTTP-014", "AGX-HTTP-017", "AGX-HTTP-015"], wait;
+    Runtime "runtime/http/wait-zero", "a wait of 0 is 202 at once",
+        ["AGX-HTTP-015", "AGX-HTTP-014"], wait_zero;
+    Runtime "runtime/http/repeat-running", "a repeat of a running call is 202 at once, and runs nothing",
+        ["AGX-HTTP-040", "AGX-CALL-003"], repeat_running;
+    Runtime "runtime/http/repeat-held", "a repeat of an ended call is 200 with its outcome, and runs nothing",
+        ["AGX-HTTP-041", "AGX-CALL-003", "AGX-CALL-064"], repeat_held;
+    Runtime "runtime/http/repeat-gone", "a repeat after the ack is 200 with ResultUnavailable",
+        ["AGX-HTTP-042", "AGX-CALL-003"], repeat_gone;
+    Runtime "runtime/http/repeat-of-rpc", "a call of `/rpc` repeated over HTTP, with its sid: that connection is the owner",
+        ["AGX-HTTP-043", "AGX-HTTP-040", "AGX-CALL-003"], repeat_of_rpc;
+    Runtime "runtime/http/resume-after-200", "an outcome of a 200 is still resumed on `/rpc`, until it is acked",
+        ["AGX-CALL-064", "AGX-CALL-042"], resume_after_200;
+    Runtime "runtime/http/call-after-200", "a lost 200 asked for again as `call` on `/rpc` does not run twice",
+        ["AGX-CALL-012", "AGX-CALL-003", "AGX-CALL-064"], call_after_200;
+    Runtime "runtime/http/caller-gone", "a caller that hangs up: the call runs on, its outcome is held",
+        ["AGX-HTTP-031"], caller_gone;
+    Runtime "runtime/http/cancelled", "a waiting POST whose call is cancelled is 200 with Cancelled, the canceller hears it",
+        ["AGX-CALL-054"], cancelled;
+    Runtime "runtime/http/bad-body", "a body that is not msgpack or no map is 400",
+        ["AGX-HTTP-022", "AGX-HTTP-020", "AGX-RPC-040"], bad_body;
+    Runtime "runtime/http/bad-id", "a body without a valid id is 400",
+        ["AGX-HTTP-023"], bad_id;
+    Runtime "runtime/http/bad-fields", "a body with a wrong field is 400, and the id stays open",
+        ["AGX-HTTP-023", "AGX-HTTP-024"], bad_fields;
+    Runtime "runtime/http/content-type", "the content type is not checked",
+        ["AGX-HTTP-010"], content_type;
+    Runtime "runtime/http/location", "an id with line breaks stays out of the header block",
+        ["AGX-HTTP-028", "AGX-HTTP-020"], location;
+    Runtime "runtime/http/concurrent", "calls over HTTP run at a time",
+        ["AGX-HTTP-020"], concurrent;
+}
+
+const LONG: Value = Value::Float(60.0);
+
+fn status(requirement: &'static str, expected: u16, response: &Response) -> Verdict {
+    check(
+        response.status == expected,
+        requirement,
+        format_args!("status {expected}"),
+        format_args!(
+            "{} {}",
+            response.status,
+            crate::verdict::shorten(&response.body)
+        ),
+    )
+}
+
+/// Ends the case unless the response is a 200; gives the outcome in it, whose bytes are judged.
+fn done(requirement: &'static str, response: &Response) -> Verdict<Outcome> {
+    status(requirement, 200, response)?;
+    let kind = response.header("content-type");
+    equal(
+        "AGX-HTTP-020",
+        "content type",
+        &"application/msgpack",
+        &kind,
+    )?;
+    let outcome = Outcome::read_http(&response.body)?;
+    exact_body(&outcome, &response.body)?;
+    Ok(outcome)
+}
+
+fn waiting(requirement: &'static str, response: &Response, id: &str) -> Verdict {
+    status(requirement, 202, response)?;
+    let kind = response.header("content-type");
+    equal(
+        "AGX-HTTP-020",
+        "content type",
+        &"application/msgpack",
+        &kind,
+    )?;
+    equal_bytes(
+        "AGX-HTTP-020",
+        "body of 202",
+        &messages::only_id(id),
+        &response.body,
+    )
+}
+
+fn refused(requirement: &'static str, response: &Response) -> Verdict {
+    status(requirement, 400, response)?;
+    let outcome = Outcome::read_http(&response.body)?;
+    exact_body(&outcome, &response.body)?;
+    outcome
+        .plain_error_of(requirement, "BadRequest")
+        .map(|_| ())
+}
+
+/// A wait that no quick function passes.
+const PATIENT: (&str, &str) = ("prefer", "respond-async, wait=8");
+
+async fn value(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let id = fresh_id();
+    let body = messages::call(&id, "conformance::echo", &args([Value::Int(3)]));
+    let sid = host.sid.clone();
+    let response = case
+        .http()
+        .call(&[PATIENT, ("agentix-sid", &sid)], body)
+        .await?;
+    done("AGX-HTTP-020", &response)?.is("AGX-HTTP-020", &Value::Int(3))?;
+    let applied = response.header("preference-applied");
+    equal("AGX-HTTP-017", "preference-applied", &"wait=8", &applied)?;
+    case.alive(&mut host).await?;
+    host.no_outcome("AGX-CALL-065", &id)
+}
+
+async fn error(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let failing = [
+        ("conformance::fail", "ValueError"),
+        ("conformance::nothing", "AttributeError"),
+        ("nowhere_5f1c::f", "ModuleNotFoundError"),
+    ];
+    for (target, kind) in failing {
+        let id = fresh_id();
+        let body = messages::call(&id, target, &args([text("boom")]));
+        let response = case.http().call(&[PATIENT], body).await?;
+        done("AGX-HTTP-021", &response)?.plain_error_of("AGX-HTTP-021", kind)?;
+        case.alive(&mut host).await?;
+        host.no_outcome("AGX-CALL-065", &id)?;
+    }
+    Ok(())
+}
+
+async fn large(case: RuntimeCase) -> Verdict {
+    let value = Value::Bytes(super::worker_calls::blob(1 << 20));
+    let body = messages::call(&fresh_id(), "conformance::echo", &args([value.clone()]));
+    let response = case.http().call(&[PATIENT], body).await?;
+    let came = done("AGX-HTTP-020", &response)?.value("AGX-HTTP-020")?;
+    check(
+        came == value,
+        "AGX-HTTP-020",
+        "the 1 MiB that was sent",
+        "something else",
+    )
+}
+
+async fn accepted(case: RuntimeCase) -> Verdict {
+    let (mut owner, mut other) = (case.host().await?, case.host().await?);
+    let id = fresh_id();
+    let body = messages::call(&id, "conformance::sleep", &args([Value::Float(0.4)]));
+    let sid = owner.sid.clone();
+    let headers = [
+        ("prefer", "respond-async, wait=0.05"),
+        ("agentix-sid", &*sid),
+    ];
+    let response = case.http().call(&headers, body).await?;
+    waiting("AGX-HTTP-020", &response, &id)?;
+    let applied = response.header("preference-applied");
+    equal("AGX-HTTP-017", "preference-applied", &"wait=0.05", &applied)?;
+    owner
+        .outcome(&id)
+        .await?
+        .is("AGX-CALL-033", &Value::Float(0.4))?;
+    case.alive(&mut other).await?;
+    other.no_outcome("AGX-CALL-031", &id)?;
+    owner.resume(&[&id]).await?;
+    owner
+        .outcome(&id)
+        .await?
+        .is("AGX-CALL-066", &Value::Float(0.4))
+}
+
+async fn accepted_no_sid(case: RuntimeCase) -> Verdict {
+    let mut left = case.host().await?;
+    let gone = left.sid.clone();
+    case.alive(&mut left).await?;
+    left.leave().await?;
+    let (mut first, mut second) = (case.host().await?, case.host().await?);
+    let sids = [None, Some("nobodyknowsthis00000"), Some(&*gone)];
+    for sid in sids {
+        let id = fresh_id();
+        let body = messages::call(&id, "conformance::sleep", &args([Value::Float(0.3)]));
+        let mut headers = vec![("prefer", "wait=0")];
+        headers.extend(sid.map(|sid| ("agentix-sid", sid)));
+        waiting(
+            "AGX-HTTP-020",
+            &case.http().call(&headers, body).await?,
+            &id,
+        )?;
+        for host in [&mut first, &mut second] {
+            host.outcome(&id)
+                .await?
+                .is("AGX-CALL-034", &Value::Float(0.3))?;
+        }
+    }
+    Ok(())
+}
+
+async fn freed_by_all(case: RuntimeCase) -> Verdict {
+    let (mut first, mut second, mut leaver) =
+        (case.host().await?, case.host().await?, case.host().await?);
+    let mut asker = case.session().await?;
+    let (kept, freed) = (fresh_id(), fresh_id());
+    for id in [&kept, &freed] {
+        let body = messages::call(id, "conformance::sleep", &args([Value::Float(0.3)]));
+        waiting(
+            "AGX-HTTP-020",
+            &case.http().call(&[("prefer", "wait=0")], body).await?,
+            id,
+        )?;
+    }
+    for host in [&mut first, &mut second, &mut leaver] {
+        for id in [&kept, &freed] {
+            host.outcome(id)
+                .await?
+                .is("AGX-CALL-034", &Value::Float(0.3))?;
+        }
+    }
+    first.ack(&freed).await?;
+    first.ack(&kept).await?;
+    leaver.ack(&kept).await?;
+    leaver.fence().await?;
+    leaver.leave().await?;
+    first.fence().await?;
+    // The second has acked one of the two.
+    second.ack(&freed).await?;
+    second.fence().await?;
+    asker.join("/rpc").await?;
+    // That the third is gone is noticed by the runtime on its own; until then the outcome is held.
+    let mut last = Outcome::Value(Vec::new());
+    for _ in 0..100 {
+        asker.resume(&[&freed]).await?;
+        last = asker.outcome(&freed).await?;
+        if matches!(last, Outcome::Error(_)) {
+            break;
+        }
+        pass(std::time::Duration::from_millis(20)).await;
+    }
+    last.error_of("AGX-CALL-035", "ResultUnavailable")?;
+    asker.resume(&[&kept]).await?;
+    asker
+        .outcome(&kept)
+        .await?
+        .is("AGX-CALL-035", &Value::Float(0.3))
+}
+
+async fn wait(case: RuntimeCase) -> Verdict {
+    let http = case.http();
+    let table = [
+        (None, "wait=1"),
+        (Some("respond-async"), "wait=1"),
+        (Some("wait=abc"), "wait=1"),
+        (Some("wait=-1"), "wait=1"),
+        (Some("await=5"), "wait=1"),
+        (Some("wait=2"), "wait=2"),
+        (Some("wait=2.0"), "wait=2"),
+        (Some("wait=0.25"), "wait=0.25"),
+        (Some("wait=\"3\""), "wait=3"),
+        (Some("WAIT = 4"), "wait=4"),
+        (Some("respond-async;wait=1.50"), "wait=1.5"),
+        (Some("respond-async, wait=9"), "wait=9"),
+        (Some("wait=1e3"), "wait=1"),
+        (Some("wait=00.5"), "wait=0.5"),
+        (Some("foo, wait=7, wait=8"), "wait=7"),
+    ];
+    for (header, expected) in table {
+        let headers: Vec<_> = header
+            .map(|header| ("prefer", header))
+            .into_iter()
+            .collect();
+        let body = messages::call(&fresh_id(), "conformance::echo", &args([Value::Int(1)]));
+        let response = http.call(&headers, body).await?;
+        let requirement = if header.is_none() {
+            "AGX-HTTP-014"
+        } else {
+            "AGX-HTTP-013"
+        };
+        let applied = response.header("preference-applied");
+        equal(
+            requirement,
+            &format!("preference-applied for {header:?}"),
+            &expected,
+            &applied,
+        )?;
+        done("AGX-HTTP-020", &response)?.is("AGX-HTTP-020", &Value::Int(1))?;
+    }
+    Ok(())
+}
+
+async fn wait_zero(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let sid = host.sid.clone();
+    let id = fresh_id();
+    let body = messages::call(&id, "conformance::sleep", &args([LONG]));
+    let headers = [("prefer", "wait=0"), ("agentix-sid", &*sid)];
+    let response = case.http().call(&headers, body).await?;
+    waiting("AGX-HTTP-015", &response, &id)?;
+    let applied = response.header("preference-applied");
+    equal("AGX-HTTP-017", "preference-applied", &"wait=0", &applied)?;
+    host.cancel(&id).await?;
+    host.outcome(&id).await?.cancelled("AGX-CALL-051")
+}
+
+async fn repeat_running(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let http = case.http();
+    let sid = host.sid.clone();
+    let (id, key) = (fresh_id(), fresh_key());
+    let body = messages::call(&id, "conformance::count_slow", &args([key.clone(), LONG]));
+    let first = http
+        .call(
+            &[("prefer", "wait=0.02"), ("agentix-sid", &sid)],
+            body.clone(),
+        )
+        .await?;
+    waiting("AGX-HTTP-025", &first, &id)?;
+    case.until_counted(&mut host, &key, 1).await?;
+    // Its wait of 60 s would pass every limit of this suite.
+    let second = http.call(&[("prefer", "wait=60")], body).await?;
+    waiting("AGX-HTTP-040", &second, &id)?;
+    case.counted("AGX-CALL-003", &mut host, &key, 1).await?;
+    host.cancel(&id).await?;
+    host.outcome(&id).await?.cancelled("AGX-CALL-051")
+}
+
+async fn repeat_held(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let (id, key) = (fresh_id(), fresh_key());
+    let body = messages::call(&id, "conformance::count", &args([key.clone()]));
+    for _ in 0..3 {
+        let response = case.http().call(&[PATIENT], body.clone()).await?;
+        done("AGX-HTTP-041", &response)?.is("AGX-HTTP-041", &Value::Int(1))?;
+    }
+    case.counted("AGX-CALL-003", &mut host, &key, 1).await?;
+    host.no_outcome("AGX-CALL-065", &id)
+}
+
+async fn repeat_gone(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let (id, key) = (fresh_id(), fresh_key());
+    let body = messages::call(&id, "conformance::count", &args([key.clone()]));
+    let response = case.http().call(&[PATIENT], body.clone()).await?;
+    done("AGX-HTTP-020", &response)?.is("AGX-HTTP-020", &Value::Int(1))?;
+    host.ack(&id).await?;
+    host.fence().await?;
+    let response = case.http().call(&[PATIENT], body).await?;
+    done("AGX-HTTP-042", &response)?.plain_error_of("AGX-HTTP-042", "ResultUnavailable")?;
+    case.counted("AGX-CALL-003", &mut host, &key, 1).await
+}
+
+async fn repeat_of_rpc(case: RuntimeCase) -> Verdict {
+    let (mut first, mut second) = (case.host().await?, case.host().await?);
+    let (id, key) = (fresh_id(), fresh_key());
+    let arguments = args([key.clone(), Value::Float(0.5)]);
+    first
+        .call(&id, "conformance::count_slow", &arguments)
+        .await?;
+    case.until_counted(&mut first, &key, 1).await?;
+    let body = messages::call(&id, "conformance::count_slow", &arguments);
+    // Without a sid the owner stays.
+    waiting(
+        "AGX-HTTP-040",
+        &case.http().call(&[PATIENT], body.clone()).await?,
+        &id,
+    )?;
+    let sid = second.sid.clone();
+    let response = case
+        .http()
+        .call(&[PATIENT, ("agentix-sid", &sid)], body)
+        .await?;
+    waiting("AGX-HTTP-040", &response, &id)?;
+    second
+        .outcome(&id)
+        .await?
+        .is("AGX-HTTP-043", &Value::Int(1))?;
+    case.alive(&mut first).await?;
+    first.no_outcome("AGX-CALL-031", &id)?;
+    case.counted("AGX-CALL-003", &mut first, &key, 1).await
+}
+
+async fn resume_after_200(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let id = fresh_id();
+    let body = messages::call(&id, "conformance::echo", &args([Value::Int(1)]));
+    let response = case.http().call(&[PATIENT], body).await?;
+    done("AGX-HTTP-020", &response)?.is("AGX-HTTP-020", &Value::Int(1))?;
+    for _ in 0..2 {
+        host.resume(&[&id]).await?;
+        host.outcome(&id)
+            .await?
+            .is("AGX-CALL-064", &Value::Int(1))?;
+    }
+    host.ack(&id).await?;
+    host.resume(&[&id]).await?;
+    host.outcome(&id)
+        .await?
+        .plain_error_of("AGX-CALL-042", "ResultUnavailable")
+        .map(|_| ())
+}
+
+async fn call_after_200(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let (id, key) = (fresh_id(), fresh_key());
+    let body = messages::call(&id, "conformance::count", &args([key.clone()]));
+    let response = case.http().call(&[PATIENT], body.clone()).await?;
+    done("AGX-HTTP-020", &response)?.is("AGX-HTTP-020", &Value::Int(1))?;
+    host.emit("/rpc", "call", &body).await?;
+    host.outcome(&id)
+        .await?
+        .is("AGX-CALL-012", &Value::Int(1))?;
+    case.counted("AGX-CALL-003", &mut host, &key, 1).await
+}
+
+async fn caller_gone(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let (id, key) = (fresh_id(), fresh_key());
+    let arguments = args([key.clone(), Value::Float(0.3)]);
+    let body = messages::call(&id, "conformance::count_slow", &arguments);
+    let caller = case.http().send_call_only(&[PATIENT], &body).await?;
+    case.until_counted(&mut host, &key, 1).await?;
+    drop(caller);
+    // A call of the same length that began later has ended.
+    case.value_of(&mut host, "sleep", [Value::Float(0.4)])
+        .await?;
+    host.resume(&[&id]).await?;
+    host.outcome(&id)
+        .await?
+        .is("AGX-HTTP-031", &Value::Int(1))?;
+    case.counted("AGX-CALL-003", &mut host, &key, 1).await
+}
+
+async fn cancelled(case: RuntimeCase) -> Verdict {
+    let (mut host, mut other) = (case.host().await?, case.host().await?);
+    let (id, key) = (fresh_id(), fresh_key());
+    let body = messages::call(
+        &id,
+        "conformance::sleep_counted",
+        &args([key.clone(), LONG]),
+    );
+    let http = case.http();
+    let post = http.call(&[PATIENT], body);
+    let cancel = async {
+        case.until_counted(&mut host, &key, 1).await?;
+        host.cancel(&id).await?;
+        host.outcome(&id).await
+    };
+    let (response, heard) = tokio::join!(post, cancel);
+    heard?.cancelled("AGX-CALL-054")?;
+    done("AGX-CALL-054", &response?)?.cancelled("AGX-CALL-054")?;
+    case.until_counted(&mut host, &key, 2).await?;
+    case.alive(&mut other).await?;
+    other.no_outcome("AGX-CALL-054", &id)?;
+    equal(
+        "AGX-CALL-054",
+        "outcomes at the canceller",
+        &1,
+        &host.outcomes_so_far(&id),
+    )
+}
+
+async fn bad_body(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let call = messages::call(&fresh_id(), "conformance::echo", &args([Value::Int(1)]));
+    let mut int_key = call.clone();
+    int_key[0] += 1;
+    int_key.extend([0x01, 0xc0]);
+    let bodies = [
+        ("an empty body", vec![]),
+        ("the byte c1", vec![0xc1]),
+        ("a call cut short", call[..call.len() - 1].to_vec()),
+        ("a call and one byte more", [&call[..], &[0xc0]].concat()),
+        ("an int key", int_key),
+        ("JSON", br#"{"call_id":"x"}"#.to_vec()),
+        (
+            "a bin of 4 GB",
+            vec![0x81, 0xa1, b'x', 0xc6, 0xff, 0xff, 0xff, 0xff],
+        ),
+        ("nil", vec![0xc0]),
+        ("an array", Msg::Array(vec![]).bytes()),
+        ("a str", crate::msgpack::text("x").bytes()),
+    ];
+    for (what, body) in bodies {
+        case.alive(&mut host).await?;
+        let response = case.http().call(&[PATIENT], body).await?;
+        refused("AGX-HTTP-022", &response).map_err(|stop| stop.in_case_of(what))?;
+        case.alive(&mut host).await?;
+    }
+    Ok(())
+}
+
+async fn bad_id(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let long = "x".repeat(129);
+    let ids = [
+        ("no call_id", None),
+        ("an empty call_id", Some(crate::msgpack::text(""))),
+        ("a call_id of 129 bytes", Some(crate::msgpack::text(&long))),
+        ("an int call_id", Some(Msg::Int(1))),
+        ("a bin call_id", Some(bin(b"x"))),
+        ("a nil call_id", Some(Msg::Nil)),
+    ];
+    for (what, id) in ids {
+        case.alive(&mut host).await?;
+        let mut entries: Vec<_> = id
+            .map(|id| (crate::msgpack::text("call_id"), id))
+            .into_iter()
+            .collect();
+        entries.push((
+            crate::msgpack::text("callable"),
+            crate::msgpack::text("conformance::echo"),
+        ));
+        entries.push((
+            crate::msgpack::text("arguments"),
+            bin(&args([Value::Int(1)])),
+        ));
+        let response = case
+            .http()
+            .call(&[PATIENT], Msg::Map(entries).bytes())
+            .await?;
+        refused("AGX-HTTP-023", &response).map_err(|stop| stop.in_case_of(what))?;
+        case.alive(&mut host).await?;
+    }
+    let response = case.http().call(&[PATIENT], map([]).bytes()).await?;
+    refused("AGX-HTTP-023", &response)
+}
+
+async fn bad_fields(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let id = fresh_id();
+    for (what, body) in malformed_calls(&id) {
+        case.alive(&mut host).await?;
+        let response = case.http().call(&[PATIENT], body).await?;
+        refused("AGX-HTTP-023", &response).map_err(|stop| stop.in_case_of(what))?;
+    }
+    let body = messages::call(&id, "conformance::echo", &args([Value::Int(1)]));
+    let response = case.http().call(&[PATIENT], body).await?;
+    done("AGX-HTTP-024", &response)?.is("AGX-HTTP-024", &Value::Int(1))
+}
+
+async fn content_type(case: RuntimeCase) -> Verdict {
+    let types = [
+        "application/json",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "nonsense",
+    ];
+    for kind in types {
+        let body = messages::call(&fresh_id(), "conformance::echo", &args([Value::Int(1)]));
+        let headers = [("content-type", kind), PATIENT];
+        let response = case.http().request("POST", "/call", &headers, body).await?;
+        done("AGX-HTTP-010", &response)?.is("AGX-HTTP-010", &Value::Int(1))?;
+    }
+    let body = messages::call(&fresh_id(), "conformance::echo", &args([Value::Int(1)]));
+    let response = case
+        .http()
+        .request("POST", "/call", &[PATIENT], body)
+        .await?;
+    done("AGX-HTTP-010", &response)?.is("AGX-HTTP-010", &Value::Int(1))
+}
+
+async fn location(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let sid = host.sid.clone();
+    let id = format!("{} \r\nx-injected: 1\r\n/é%?#", fresh_id());
+    let body = messages::call(&id, "conformance::sleep", &args([LONG]));
+    let headers = [("prefer", "wait=0"), ("agentix-sid", &*sid)];
+    let response = case.http().call(&headers, body).await?;
+    waiting("AGX-HTTP-020", &response, &id)?;
+    let injected = response.headers.contains_key("x-injected");
+    check(
+        !injected,
+        "AGX-HTTP-028",
+        "no header made of an id",
+        format_args!("{:?}", response.headers),
+    )?;
+    if let Some(location) = response.headers.get("location") {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%/".contains(byte);
+        let encoded = location.as_bytes().starts_with(b"/call/")
+            && location.as_bytes().iter().all(plain)
+            && !location.as_bytes()[6..].contains(&b'/');
+        check(
+            encoded,
+            "AGX-HTTP-028",
+            "/call/ and the id, percent-encoded",
+            format_args!("{location:?}"),
+        )?;
+    }
+    host.cancel(&id).await?;
+    host.outcome(&id).await?.cancelled("AGX-CALL-051")
+}
+
+async fn concurrent(case: RuntimeCase) -> Verdict {
+    let http = case.http();
+    let call = |seconds: f64| {
+        let body = messages::call(
+            &fresh_id(),
+            "conformance::sleep",
+            &args([Value::Float(seconds)]),
+        );
+        let http = http.clone();
+        async move {
+            let response = http.call(&[PATIENT], body).await?;
+            done("AGX-HTTP-020", &response)?.is("AGX-HTTP-020", &Value::Float(seconds))
+        }
+    };
+    // One after the other they would take longer than the wait of one.
+    let calls = (0..30).map(|number| call(0.5 + f64::from(number) / 1000.0));
+    futures_util::future::try_join_all(calls).await.map(|_| ())
+}
