@@ -44,6 +44,11 @@ use crate::target::{CallTarget, InvalidTarget};
 ///
 /// Implemented by [`remote!`](crate::remote!). `Serialize` writes the pair
 /// `(positional arguments, keyword arguments)` that travels.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a declared remote function",
+    label = "not declared with `remote!`",
+    note = "closures, methods and plain functions have no name that a worker could look up; declare the function with `agentix_protocol::remote!` and pass its arguments as `name {{ argument: value }}`"
+)]
 pub trait RemoteFn: Serialize + Sized {
     /// What the function returns.
     type Output: DeserializeOwned;

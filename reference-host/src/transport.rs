@@ -10,3 +10,6 @@ mod meter;
 
 pub use connection::{Connection, Incoming};
 pub use meter::Metered;
+
+#[cfg(test)]
+mod tests;
