@@ -430,7 +430,8 @@ impl RuntimeCalls {
             return;
         };
         let was_receiver = done.unacked.remove(&from);
-        if done.owner == Owner::Everybody {
+        let went_to_everybody = done.owner == Owner::Everybody && done.expires.is_none();
+        if went_to_everybody {
             done.acked |= was_receiver;
             if !done.unacked.is_empty() || !done.acked {
                 return;

@@ -234,6 +234,13 @@ fn an_http_outcome_is_held_for_a_minute() {
     assert_eq!(t.resume(A, 2), [emit(A, value(2))]);
     assert_eq!(t.pass(3600), []);
     assert_eq!(t.resume(A, 2), [emit(A, value(2))]);
+    t.ack(A, 2);
+    // An ack frees one that nobody owns as well: it went to no connection.
+    t.post(H2, 3, None);
+    t.outcome(value(3));
+    assert_eq!(t.calls.retained().0, 1);
+    t.ack(B, 3);
+    assert_eq!(t.resume(B, 3), [emit(B, unavailable(3))]);
 }
 
 /// AGX-CALL-033, -034: after a 202 the named connection gets the outcome, or else everybody.

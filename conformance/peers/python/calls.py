@@ -20,7 +20,8 @@ class Call:
         self.on_rpc = on_rpc  # whether the outcome is to be sent on /rpc
         self.outcome = None
         self.waiting = set()  # futures of the POSTs that wait
-        self.receivers = set()  # connections that have to ack or leave, AGX-CALL-035
+        self.receivers = set()  # connections that an outcome for everybody went to, without those that acked or left
+        self.to_all = self.acked = False  # whether it went to everybody, and whether one of them acked
         self.expiry = None
 
     def size(self):
@@ -102,7 +103,7 @@ class CallTable:
         if call.owner is not None:
             receivers = {call.owner} & self.connections  # AGX-CALL-031, AGX-CALL-032
         else:
-            receivers = call.receivers = set(self.connections)  # AGX-CALL-034
+            receivers, call.to_all = set(self.connections), True  # AGX-CALL-034
             call.receivers = set(receivers)
         for sid in receivers:
             self.send(sid, call.id, call.outcome)
@@ -119,11 +120,9 @@ class CallTable:
             call.owner, call.on_rpc = sid, True  # AGX-CALL-041, AGX-CALL-067
         elif call_id in self.held:
             call = self.held[call_id]
-            call.owner, call.on_rpc = sid, True
+            call.owner, call.on_rpc, call.to_all = sid, True, False
             if call.expiry is not None:  # /rpc has asked for it: held like any other now, AGX-CALL-064
                 call.expiry.cancel()
-            if call.receivers:
-                call.receivers.add(sid)
             self.send(sid, call_id, call.outcome)
         else:
             self.send(sid, call_id, error_outcome("ResultUnavailable", UNAVAILABLE))
@@ -137,17 +136,23 @@ class CallTable:
         call = self.held.get(call_id)
         if call is None:
             return
-        broadcast = bool(call.receivers)
+        received = sid in call.receivers
         call.receivers.discard(sid)
-        if not broadcast or not call.receivers:
+        if call.to_all:
+            call.acked = call.acked or received
+            self._free_if_all_have_it(call)
+        elif not received or call.owner == sid:
             self._free(call_id)
 
     def left(self, sid):
         for call in list(self.held.values()):
             if sid in call.receivers:
                 call.receivers.discard(sid)
-                if not call.receivers:
-                    self._free(call.id)
+                self._free_if_all_have_it(call)
+
+    def _free_if_all_have_it(self, call):
+        if call.to_all and call.acked and not call.receivers:  # AGX-CALL-035
+            self._free(call.id)
 
     def _free(self, call_id):
         call = self.held.pop(call_id, None)

@@ -329,6 +329,16 @@ async def http_200(bench):
 
 
 @check
+async def http_200_without_sid(bench):
+    host = await bench.host()
+    body = call_body(new_id(), "conformance::echo", 1)
+    status, answer = await bench.post(body)
+    expect((status, unwrap(answer)), (200, 1), "answer")
+    await host.emit("ack", {"call_id": body["call_id"]})  # any connection that knows the id may, AGX-CALL-036
+    expect_error(await host.resume_answer(body["call_id"]), "ResultUnavailable")
+
+
+@check
 async def http_202_with_sid(bench):
     owner, bystander = await bench.host(), await bench.host()
     body = call_body(new_id(), "conformance::sleep", 0.3)
@@ -348,6 +358,34 @@ async def http_202_without_sid(bench):
     expect(unwrap(await second.resume_answer(body["call_id"])), 0.3, "held until the second host acks too")
     await second.emit("ack", {"call_id": body["call_id"]})
     expect_error(await second.resume_answer(body["call_id"]), "ResultUnavailable")
+
+
+@check
+async def http_202_and_nobody_there(bench):
+    body = call_body(new_id(), "conformance::sleep", 0.2)
+    status, answer = await bench.post(body, wait="0")
+    expect(status, 202, "status")
+    while status == 202:  # the runtime answers each repeat at once, until the outcome is held
+        status, answer = await bench.post(body, wait="0")
+    expect((status, unwrap(answer)), (200, 0.2), "outcome")
+    host = await bench.host()
+    await host.quiet(body["call_id"])
+    expect(unwrap(await host.resume_answer(body["call_id"])), 0.2, "held until somebody asks on /rpc")
+    await host.emit("ack", {"call_id": body["call_id"]})
+    expect_error(await host.resume_answer(body["call_id"]), "ResultUnavailable")
+
+
+@check
+async def http_202_and_a_lost_receiver(bench):
+    host = await bench.host()
+    body = call_body(new_id(), "conformance::sleep", 0.2)
+    expect((await bench.post(body, wait="0"))[0], 202, "status")
+    expect(unwrap(await host.outcome(body["call_id"])), 0.2, "outcome")
+    await host.cut()  # it left without an ack, AGX-CALL-035
+    await host.connect()
+    expect(unwrap(await host.resume_answer(body["call_id"])), 0.2, "held for the resume")
+    await host.emit("ack", {"call_id": body["call_id"]})
+    expect_error(await host.resume_answer(body["call_id"]), "ResultUnavailable")
 
 
 @check

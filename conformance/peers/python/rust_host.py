@@ -40,7 +40,7 @@ class Program:
     async def error(self, target, *options):
         """Standard error of a call that fails: exit status 1 and nothing on standard output."""
         status, out, err = await self.run("call", "--url", self.url, target, *options)
-        expect((status, out), (1, ""), "status and output of %s (%s)" % (target, err))
+        expect((status, out, bool(err)), (1, "", True), "status, output and complaint of %s (%s)" % (target, err))
         return err
 
 
