@@ -5,7 +5,8 @@
 //! outcomes are queued by their id alone and taken from the table when their turn comes; one
 //! evicted meanwhile becomes a definite `ResultUnavailable`. So only side-channel events pile up
 //! here, and above [`HIGH_BYTES`] the worker's output is not read until the queue has drained to
-//! [`LOW_BYTES`].
+//! [`LOW_BYTES`]. A host that does not get there in a minute is disconnected, so that it holds up
+//! the others no longer than that.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,11 +96,9 @@ struct State {
     urgent: VecDeque<Urgent>,
     items: VecDeque<Item>,
     bytes: usize,
-    /// Is this queue one of those that stop the worker's output?
-    over: bool,
+    /// Since when this queue is one of those that stop the worker's output.
+    over: Option<Instant>,
     closing: Option<Closing>,
-    /// When an item was last taken, or the queue last empty.
-    progress: Instant,
 }
 
 /// How many queues are above the bound.
@@ -133,9 +132,8 @@ impl Outbox {
                 urgent: VecDeque::new(),
                 items: VecDeque::new(),
                 bytes: 0,
-                over: false,
+                over: None,
                 closing: None,
-                progress: Instant::now(),
             }),
             changed: Notify::new(),
             pressure,
@@ -159,9 +157,6 @@ impl Outbox {
             }
             item => item,
         };
-        if state.items.is_empty() {
-            state.progress = Instant::now();
-        }
         state.bytes += item.bytes();
         state.items.push_back(item);
         self.balance(&mut state);
@@ -209,7 +204,6 @@ impl Outbox {
         }
         if let Some(item) = state.items.pop_front() {
             state.bytes -= item.bytes();
-            state.progress = Instant::now();
             self.balance(&mut state);
             let room_again = state.items.len() == MAX_ITEMS / 2;
             drop(state);
@@ -259,23 +253,19 @@ impl Outbox {
             .await;
     }
 
-    /// For how long the host has taken nothing while it stops the worker's output.
-    pub(crate) fn stalled(&self, now: Instant) -> Duration {
-        let state = self.lock();
-        if state.over {
-            now.saturating_duration_since(state.progress)
-        } else {
-            Duration::ZERO
-        }
+    /// For how long this queue has stopped the worker's output.
+    pub(crate) fn over(&self, now: Instant) -> Duration {
+        let over = self.lock().over;
+        over.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     fn balance(&self, state: &mut State) {
         let over = match state.over {
-            false => state.bytes > HIGH_BYTES && state.items.len() > 1,
-            true => state.bytes > LOW_BYTES,
+            None => state.bytes > HIGH_BYTES && state.items.len() > 1,
+            Some(_) => state.bytes > LOW_BYTES,
         };
-        if over != state.over {
-            state.over = over;
+        if over != state.over.is_some() {
+            state.over = over.then(Instant::now);
             self.pressure
                 .0
                 .send_modify(|count| *count = if over { *count + 1 } else { *count - 1 });

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentix_protocol::event::RuntimeEvent;
 use agentix_protocol::packet::{EnginePacket, PollingItem, join_polling, split_polling};
 use bytes::Bytes;
 
@@ -13,6 +14,8 @@ use crate::websocket::close_code;
 
 /// Bytes after which a poll's answer takes no further event: 1 MiB.
 const BODY_BYTES: usize = 1024 * 1024;
+/// Packets that a poll's answer holds at most (AGX-CON-025); an event is two.
+const BODY_PACKETS: usize = 16;
 /// What separates packets.
 const SEPARATOR: char = '\x1e';
 
@@ -81,50 +84,36 @@ impl Drop for Taken {
 async fn drain(session: &Session, inbox: &Inbox) -> Vec<PollingItem> {
     let mut items = Vec::new();
     let mut bytes = 0;
-    let mut push = |item: PollingItem| {
-        bytes += match &item {
-            PollingItem::Text(text) => text.len(),
-            PollingItem::Binary(data) => data.len(),
-        };
-        items.push(item);
-        bytes
-    };
-    loop {
-        let total = match session.outbox.next() {
-            Next::Urgent(Urgent::Packet(text)) => push(PollingItem::Text(text.to_owned())),
-            Next::Urgent(Urgent::Pong(text)) | Next::Item(Item::Text(text)) => {
-                push(PollingItem::Text(text))
-            }
+    while bytes < BODY_BYTES && items.len() + 2 <= BODY_PACKETS {
+        let (text, attachment) = match session.outbox.next() {
+            Next::Urgent(Urgent::Packet(text)) => (text.to_owned(), None),
+            Next::Urgent(Urgent::Pong(text)) | Next::Item(Item::Text(text)) => (text, None),
             // A WebSocket whose upgrade did not happen.
             Next::Urgent(Urgent::SocketPong(_)) => continue,
-            Next::Item(Item::Event(header, payload)) => {
-                push(PollingItem::Text((*header).to_owned()));
-                push(PollingItem::Binary(payload))
-            }
-            Next::Item(Item::Rpc(event)) => {
-                push(PollingItem::Text(rpc_header(event.name())));
-                push(PollingItem::Binary(event.payload().into()))
-            }
-            Next::Item(Item::Held(id)) => {
-                let Some(event) = inbox.fetch(id).await else {
-                    continue;
-                };
-                push(PollingItem::Text(rpc_header(event.name())));
-                push(PollingItem::Binary(event.payload().into()))
-            }
-            Next::Wait => return items,
+            Next::Item(Item::Event(header, payload)) => ((*header).to_owned(), Some(payload)),
+            Next::Item(Item::Rpc(event)) => rpc(&event),
+            Next::Item(Item::Held(id)) => match inbox.fetch(id).await {
+                Some(event) => rpc(&event),
+                None => continue,
+            },
+            Next::Wait => break,
             Next::Closed(code) => {
                 let last = match code {
                     close_code::SERVICE_RESTART => EnginePacket::Close,
                     // The host left; this only releases its poll.
                     _ => EnginePacket::Noop,
                 };
-                push(PollingItem::Text(last.encode()));
-                return items;
+                items.push(PollingItem::Text(last.encode()));
+                break;
             }
         };
-        if total > BODY_BYTES {
-            return items;
-        }
+        bytes += text.len() + attachment.as_ref().map_or(0, Bytes::len);
+        items.push(PollingItem::Text(text));
+        items.extend(attachment.map(PollingItem::Binary));
     }
+    items
+}
+
+fn rpc(event: &RuntimeEvent) -> (String, Option<Bytes>) {
+    (rpc_header(event.name()), Some(event.payload().into()))
 }

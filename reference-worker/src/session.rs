@@ -32,9 +32,8 @@ use crate::websocket::close_code;
 
 /// Namespaces that one session may join: a host needs a handful.
 const MAX_NAMESPACES: usize = 256;
-/// How long a host may take nothing while what waits for it stops the worker's output for
-/// everybody.
-const STALL: Duration = Duration::from_secs(30);
+/// How long what waits for one host may stop the worker's output for everybody.
+const STALL: Duration = Duration::from_secs(60);
 
 /// Why a session ends.
 #[derive(Debug, thiserror::Error)]
@@ -174,9 +173,9 @@ impl Sessions {
             let quiet = now.saturating_sub(session.received.load(Ordering::Relaxed));
             if quiet > silence {
                 session.close(Closing::Now(close_code::NORMAL));
-            } else if session.outbox.stalled(Instant::now()) > STALL {
+            } else if session.outbox.over(Instant::now()) > STALL {
                 log::runtime(format_args!(
-                    "closed a session: its host has taken nothing for {} s while more than fits its queue waits",
+                    "closed a session: its host reads so slowly that it has held up the worker for {} s",
                     STALL.as_secs()
                 ));
                 session.close(Closing::Now(close_code::NORMAL));

@@ -1,0 +1,173 @@
+//! Every way to end leaves no process behind.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use agentix_protocol::error::ErrorType;
+use agentix_protocol::event::HostEvent;
+use agentix_protocol::frame::FromWorker;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncBufReadExt as _;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn sigterm_with_a_call_running() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut runtime = Runtime::start().await;
+        let worker: i32 = value(runtime.call(1, &pid {}).await);
+        let (mut host, _) = Host::connect(&runtime, &["/rpc"]).await;
+        for (id, event) in [
+            (2, HostEvent::Call(call(2, &block { seconds: 1e6 }))),
+            (3, HostEvent::Call(call(3, &sleep { seconds: 1e6 }))),
+        ] {
+            host.emit("/rpc", event.name(), Some(id), &event.payload())
+                .await;
+            host.acked(id).await;
+        }
+        runtime.signal(signal);
+        let (status, took) = timed(runtime.wait()).await;
+        assert_eq!(status.code(), Some(0));
+        assert!(
+            took < Duration::from_secs(4),
+            "an orderly end takes {took:?}"
+        );
+        assert!(group_members(worker).is_empty());
+        // Its host hears of both calls, then of the end.
+        for _ in 0..2 {
+            let error = host.outcome().await.result.unwrap_err();
+            assert_eq!(error.error_type, ErrorType::WorkerDied);
+        }
+        assert_eq!(host.closed().await, Some(1012));
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_standard_input() {
+    let mut piped = command(&["serve", "--worker", WORKER]);
+    piped.stdin(Stdio::piped());
+    let mut runtime = Runtime::from(piped).await;
+    let worker: i32 = value(runtime.call(1, &pid {}).await);
+    drop(runtime.stdin.take());
+    assert_eq!(runtime.wait().await.code(), Some(0));
+    assert!(group_members(worker).is_empty());
+}
+
+#[tokio::test]
+async fn an_input_that_had_ended_means_nothing() {
+    let (ours, theirs) = std::io::pipe().unwrap();
+    drop(theirs);
+    let mut ended = command(&["serve", "--worker", WORKER]);
+    ended.stdin(ours);
+    let runtime = Runtime::from(ended).await;
+    assert_eq!(
+        value::<String>(runtime.call(1, &echo { value: "x".into() }).await),
+        "x"
+    );
+    runtime.stop().await;
+}
+
+#[tokio::test]
+async fn a_parent_that_is_gone() {
+    let mut shell = tokio::process::Command::new("sh");
+    shell
+        .args([
+            "-c",
+            r#""$0" serve --worker "$1" </dev/null & echo "pid $!"; wait"#,
+        ])
+        .args([RUNTIME, WORKER])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    let mut shell = shell.spawn().unwrap();
+    let mut lines = tokio::io::BufReader::new(shell.stdout.take().unwrap()).lines();
+    let (mut runtime, mut listens) = (0, false);
+    while runtime == 0 || !listens {
+        let line = within("a line", lines.next_line()).await.unwrap().unwrap();
+        match line.strip_prefix("pid ") {
+            Some(pid) => runtime = pid.parse().unwrap(),
+            None => listens = true,
+        }
+    }
+    assert!(is_alive(runtime));
+    shell.kill().await.unwrap();
+    until("the runtime's end", || !is_alive(runtime)).await;
+}
+
+#[tokio::test]
+async fn what_a_worker_started_ends_with_it() {
+    let folder = Folder::new("grandchildren");
+    folder.frames("ready", &[FromWorker::Ready]);
+    let script = "sleep 1000 & sleep 1000 & echo $$ > pid; cat ready; cat >/dev/null; exit 5";
+    let mut runtime = Runtime::with_worker(&folder.shell(script)).await;
+    let (mut host, _) = Host::connect(&runtime, &["/rpc"]).await;
+    host.rpc(&HostEvent::Call(call(1, &pid {}))).await;
+    let mut group = 0;
+    until("the worker's start", || {
+        let text = String::from_utf8(folder.read("pid").unwrap_or_default()).unwrap();
+        group = text.trim().parse().unwrap_or(0);
+        group != 0 && group_members(group).len() >= 3
+    })
+    .await;
+    runtime.signal(Signal::TERM);
+    assert_eq!(runtime.wait().await.code(), Some(0));
+    assert!(group_members(group).is_empty());
+    let error = host.outcome().await.result.unwrap_err();
+    assert_eq!(error.returncode, Some(5));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once() {
+    let folder = Folder::new("stubborn");
+    folder.frames("ready", &[FromWorker::Ready]);
+    let script = "trap '' TERM; echo $$ > pid; cat ready; while :; do sleep 1; done";
+    let mut runtime = Runtime::with_worker(&folder.shell(script)).await;
+    let (mut host, _) = Host::connect(&runtime, &["/rpc"]).await;
+    host.rpc(&HostEvent::Call(call(1, &pid {}))).await;
+    let mut group = 0;
+    until("the worker's start", || {
+        let text = String::from_utf8(folder.read("pid").unwrap_or_default()).unwrap();
+        group = text.trim().parse().unwrap_or(0);
+        group != 0
+    })
+    .await;
+    runtime.signal(Signal::TERM);
+    // The first one has arrived when no connection is accepted any more.
+    let address = runtime.address;
+    within("the first signal", async {
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    runtime.signal(Signal::TERM);
+    let (status, took) = timed(runtime.wait()).await;
+    assert_eq!(status.code(), Some(130));
+    assert!(took < Duration::from_secs(2), "took {took:?}");
+    until("the end of its group", || group_members(group).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_worker_ends_when_its_runtime_was_killed() {
+    let mut runtime = Runtime::start().await;
+    let worker: i32 = value(runtime.call(1, &pid {}).await);
+    let (mut host, _) = Host::connect(&runtime, &["/rpc"]).await;
+    let endless = HostEvent::Call(call(2, &block { seconds: 1e6 }));
+    host.emit("/rpc", endless.name(), Some(1), &endless.payload())
+        .await;
+    host.acked(1).await;
+    // A stranger in its group, as a child that a function left behind.
+    runtime.signal(Signal::KILL);
+    runtime.wait().await;
+    until("the worker's end", || !is_alive(worker)).await;
+}
+
+#[tokio::test]
+async fn a_worker_told_to_stop_ends_and_is_replaced() {
+    let runtime = Runtime::start().await;
+    let worker: i32 = value(runtime.call(1, &pid {}).await);
+    kill_process(Pid::from_raw(worker).unwrap(), Signal::TERM).unwrap();
+    until("the worker's end", || !is_alive(worker)).await;
+    let next: i32 = value(runtime.call(2, &pid {}).await);
+    assert_ne!(worker, next);
+    runtime.stop().await;
+}
