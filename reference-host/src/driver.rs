@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentix_protocol::event::HostEvent;
 use agentix_protocol::host::{CallFailure, HostCalls, HostOutput};
 use agentix_protocol::http::Peer;
 use agentix_protocol::ident::{CallId, Namespace};
@@ -27,6 +28,10 @@ use crate::url::RuntimeUrl;
 
 /// Time for the last events and the close of a connection.
 const LEAVING: Duration = Duration::from_secs(2);
+
+/// Most calls on the short path at a time, each on a TCP connection of its own. Calls beyond go over
+/// `/rpc`, which takes any number: a burst must not use up the file descriptors of the process.
+const MAX_POSTS: usize = 64;
 
 /// What the handles of a client ask of its task.
 pub(crate) enum Command {
@@ -199,9 +204,7 @@ impl Driver {
                         continue;
                     };
                     let id = match &event {
-                        agentix_protocol::event::HostEvent::Call(call) if ask_ack => {
-                            Some(call.call_id.clone())
-                        }
+                        HostEvent::Call(call) if ask_ack => Some(call.call_id.clone()),
                         _ => None,
                     };
                     let ack = connection.emit_rpc(event, ask_ack);
@@ -225,6 +228,10 @@ impl Driver {
     }
 
     fn post(&mut self, call: Call) {
+        if self.posts.len() >= MAX_POSTS {
+            self.calls.http_failed(&call.call_id, false);
+            return;
+        }
         let http = Arc::clone(&self.dialer.http);
         let wait = self.http_wait.unwrap_or_default();
         let sid = match &self.link {

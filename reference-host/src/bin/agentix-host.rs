@@ -57,7 +57,7 @@ struct Call {
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     path: Vec<PathBuf>,
     /// A positional argument, in JSON; may be given more than once
-    #[arg(long = "arg", value_name = "JSON", allow_hyphen_values = true, value_parser = parse_json)]
+    #[arg(long = "arg", value_name = "JSON", allow_hyphen_values = true, value_parser = json::parse)]
     args: Vec<Value>,
     /// The keyword arguments, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_object)]
@@ -84,12 +84,8 @@ struct Place {
     local: bool,
 }
 
-fn parse_json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))
-}
-
 fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
-    match parse_json(text)? {
+    match json::parse(text).map_err(|error| error.to_string())? {
         Value::Object(object) => Ok(object),
         _ => Err("not a JSON object; write {\"name\": value}".to_owned()),
     }

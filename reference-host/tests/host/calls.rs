@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use agentix_protocol::error::{ErrorType, RemoteError};
 use agentix_protocol::event::{HostEvent, RuntimeEvent};
+use agentix_protocol::http::CallReply;
 use agentix_protocol::message::Outcome;
 use agentix_protocol::safepickle::{self, DecodeErrorKind};
 use agentix_protocol::target::CallTarget;
-use agentix_reference_host::{CallError, ClientConfig, json};
+use agentix_reference_host::{CallError, ClientConfig, RuntimeClient, json};
+use futures_util::StreamExt;
 use tokio::task::JoinHandle;
 
 use super::scripted::{Runtime, Sent, pickle, quick, within};
@@ -205,11 +207,7 @@ async fn closing_cancels_and_leaves_in_order() {
     assert!(matches!(socket.sent().await, Sent::Close(1000)));
     assert!(matches!(joined(call).await, Err(CallError::Closed)));
     // Going on to read answers the close.
-    assert!(
-        within(futures_util::StreamExt::next(&mut socket.socket))
-            .await
-            .is_none()
-    );
+    assert!(within(socket.socket.next()).await.is_none());
     joined(closing).await;
 
     assert!(matches!(
@@ -228,11 +226,58 @@ async fn dropping_the_client_ends_its_calls_and_its_connection() {
     drop(client);
     assert!(matches!(joined(call).await, Err(CallError::Closed)));
     loop {
-        match within(futures_util::StreamExt::next(&mut socket.socket)).await {
+        match within(socket.socket.next()).await {
             None | Some(Err(_)) => break,
             Some(Ok(_)) => {}
         }
     }
+}
+
+#[tokio::test]
+async fn nothing_runs_after_close_or_drop() {
+    let mut runtime = Runtime::v1().await;
+    let url = runtime.url.clone();
+    // The client gets an executor of its own, whose tasks can be counted.
+    let executor = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let alive = || executor.metrics().num_alive_tasks();
+    for closes in [true, false] {
+        // Over HTTP too, so that a connection is kept alive.
+        let connecting = {
+            let url = url.clone();
+            executor
+                .spawn(async move { RuntimeClient::connect(&url, ClientConfig::default()).await })
+        };
+        let mut socket = runtime.joined().await;
+        let client = joined(connecting).await.unwrap();
+        let call = executor.spawn(client.remote(add { a: 1, b: 2 }));
+        let request = runtime.post().await;
+        let sent = request.call();
+        request.answer(&CallReply::Done(Ok(pickle(&3).into())));
+        assert_eq!(joined(call).await.unwrap(), 3);
+        socket.expect_ack(&sent.call_id).await;
+        assert!(alive() > 0);
+        if closes {
+            let closing = executor.spawn(async move { client.close().await });
+            assert!(matches!(socket.sent().await, Sent::Close(1000)));
+            assert!(within(socket.socket.next()).await.is_none());
+            joined(closing).await;
+        } else {
+            drop(client);
+        }
+        // A task is counted until just after whoever awaits it hears of its end, and an aborted one
+        // until the executor gets to it.
+        within(async {
+            while alive() > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    executor.shutdown_background();
 }
 
 #[tokio::test]

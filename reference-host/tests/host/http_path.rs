@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use agentix_protocol::error::RemoteError;
-use agentix_protocol::event::HostEvent;
+use agentix_protocol::event::{HostEvent, RuntimeEvent};
 use agentix_protocol::http::CallReply;
+use agentix_protocol::message::Outcome;
+use agentix_protocol::target::CallTarget;
 use agentix_reference_host::{CallError, ClientConfig};
 
 use super::calls::{add, joined};
@@ -136,4 +138,67 @@ async fn a_call_that_waits_for_its_post_can_be_cancelled() {
     );
     request.answer(&CallReply::Done(Err(RemoteError::cancelled())));
     socket.expect_ack(&sent.call_id).await;
+}
+
+#[tokio::test]
+async fn a_post_without_end_goes_on_over_rpc() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    // The wait of 1.5 s and a grace of 30 s.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(32)).await;
+    tokio::time::resume();
+    assert_eq!(socket.accepted().await, request.call());
+    call.abort();
+}
+
+#[tokio::test]
+async fn a_burst_overflows_to_rpc() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    let calls: Vec<_> = (0..70)
+        .map(|a| tokio::spawn(client.remote(add { a, b: 1 })))
+        .collect();
+    let mut posts = Vec::new();
+    for _ in 0..64 {
+        posts.push(runtime.post().await);
+    }
+    for _ in 64..70 {
+        let sent = socket.accepted().await;
+        socket.returns(&sent.call_id, &0).await;
+    }
+    for post in posts {
+        post.answer(&CallReply::Done(Ok(pickle(&0).into())));
+    }
+    for call in calls {
+        assert_eq!(joined(call).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn large_messages_hold_any_byte() {
+    let mut runtime = Runtime::v1().await;
+    let payload: Vec<u8> = (0..=255).cycle().take(8 * 1024 * 1024).collect();
+    let target = CallTarget::validate("app::echo").unwrap();
+    for config in [quick(), with_http()] {
+        let has_http = config.http_wait.is_some();
+        let (client, mut socket) = runtime.client(config).await;
+        let call = tokio::spawn(client.call_raw(&target, payload.clone().into()));
+        let sent = if has_http {
+            let request = runtime.post().await;
+            let sent = request.call();
+            request.answer(&CallReply::Done(Ok(sent.arguments.clone())));
+            sent
+        } else {
+            let sent = socket.accepted().await;
+            let outcome = Outcome::value(sent.call_id.clone(), sent.arguments.clone());
+            socket.send(&RuntimeEvent::Outcome(outcome)).await;
+            sent
+        };
+        assert!(sent.arguments == payload);
+        assert!(joined(call).await.unwrap() == payload);
+        socket.expect_ack(&sent.call_id).await;
+    }
 }
