@@ -4,25 +4,33 @@
 use std::ffi::OsString;
 use std::process::{ExitCode, Stdio};
 
-use crate::case::{Kind, Role};
+use crate::case::Kind;
 use crate::peer::tunnel;
+use crate::runner::self_command;
 use crate::testee::{Command, Functions, How, Testee};
 
 const TUNNEL: &str = "tunnel";
+const WORKER: &str = "builtin-worker";
+const RUNTIME: &str = "builtin-runtime";
 
 /// Runs a hidden subcommand, if the command line holds one.
 pub(crate) fn hidden(args: &[OsString]) -> Option<ExitCode> {
     let (name, rest) = args.get(1..)?.split_first()?;
     match name.to_str()? {
         TUNNEL => Some(tunnel::main(rest)),
+        WORKER => Some(agentix_reference_worker::worker_main()),
+        RUNTIME => {
+            let program = OsString::from("agentix-runtime");
+            let args = std::iter::once(program).chain(rest.iter().cloned());
+            Some(agentix_reference_worker::runtime_main(args))
+        }
         _ => None,
     }
 }
 
 /// The command of a worker that offers the conformance functions, shell-quoted.
-pub(crate) fn worker_command(functions: &Functions) -> Result<String, String> {
-    let words = python_worker(functions)?;
-    shlex::try_join(words.iter().map(String::as_str)).map_err(|error| error.to_string())
+pub(crate) fn worker_command() -> Result<String, String> {
+    self_command(&[WORKER])
 }
 
 fn python_worker(functions: &Functions) -> Result<Vec<String>, String> {
@@ -42,28 +50,66 @@ fn python_worker(functions: &Functions) -> Result<Vec<String>, String> {
 /// Every built-in testee, also those that cannot run here.
 pub(crate) fn testees(functions: &Functions) -> Result<Vec<Testee>, String> {
     let python = find_python();
-    let testee = |name: &str, role, kinds, argv: Vec<String>, needs_python: bool| Testee {
-        name: name.to_owned(),
-        role,
-        how: match &python {
-            Err(reason) if needs_python => How::Absent(reason.clone()),
-            _ => How::Command(Command {
-                argv: argv.into_iter().map(OsString::from).collect(),
-                env: Vec::new(),
-                worker: None,
-            }),
-        },
-        kinds,
-        repeat: format!("agentix-conformance run --testee '{name}' --case {{case}}"),
+    let testee =
+        |name: &str, kind: Kind, argv: Vec<String>, needs_python: bool, worker: &str| Testee {
+            name: name.to_owned(),
+            role: kind.role(),
+            how: match &python {
+                Err(reason) if needs_python => How::Absent(reason.clone()),
+                _ => How::Command(Command {
+                    argv: argv.into_iter().map(OsString::from).collect(),
+                    env: Vec::new(),
+                    worker: Some(worker.to_owned()),
+                }),
+            },
+            kinds: vec![kind],
+            repeat: format!("agentix-conformance run --testee '{name}' --case {{case}}"),
+        };
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let this = this
+        .to_str()
+        .ok_or_else(|| format!("{this:?} is not text"))?;
+    let command = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
     };
+    let runtime = |worker: &[&str]| {
+        command(&[&[this, RUNTIME, "serve", "--port", "{port}"], worker].concat())
+    };
+    let path = functions.path();
+    let path = path
+        .to_str()
+        .ok_or_else(|| format!("{path:?} is not text"))?;
+    let with_worker = runtime(&["--worker", "{worker}"]);
+    let with_python = runtime(&["--python", "python3", "--path", path]);
     let python_worker = python_worker(functions)?;
-    Ok(vec![testee(
-        "Python worker",
-        Role::Worker,
-        vec![Kind::Worker],
-        python_worker,
-        true,
-    )])
+    let rust_worker = worker_command()?;
+    let testee =
+        |name: &str, kind, argv, needs_python| testee(name, kind, argv, needs_python, &rust_worker);
+    Ok(vec![
+        testee(
+            "runtime with Rust worker",
+            Kind::Runtime,
+            with_worker.clone(),
+            false,
+        ),
+        testee(
+            "runtime with Python worker",
+            Kind::Runtime,
+            with_python,
+            true,
+        ),
+        testee(
+            "runtime with scripted worker",
+            Kind::Scripted,
+            with_worker,
+            false,
+        ),
+        testee("Rust worker", Kind::Worker, command(&[this, WORKER]), false),
+        testee("Python worker", Kind::Worker, python_worker, true),
+    ])
 }
 
 /// Is there a Python that can run the Python worker?

@@ -57,10 +57,7 @@ impl Case {
     }
 
     pub(crate) fn role(&self) -> Role {
-        match self.body {
-            Body::Runtime(_) | Body::Scripted(_) => Role::Runtime,
-            Body::Worker(_) => Role::Worker,
-        }
+        self.kind().role()
     }
 }
 
@@ -74,6 +71,13 @@ impl Role {
 }
 
 impl Kind {
+    pub(crate) fn role(self) -> Role {
+        match self {
+            Self::Runtime | Self::Scripted => Role::Runtime,
+            Self::Worker => Role::Worker,
+        }
+    }
+
     pub(crate) fn needs(self) -> &'static str {
         match self {
             Self::Runtime | Self::Worker => "the conformance functions",

@@ -285,7 +285,7 @@ fn testees(args: &RunArgs, functions: &Functions) -> Result<Vec<Testee>, Problem
     let command = Command {
         argv: args.testee_command.clone(),
         env: vec![("AGENTIX_PATH".to_owned(), functions.path().into())],
-        worker: Some(builtin::worker_command(functions).map_err(Problem::fault)?),
+        worker: Some(builtin::worker_command().map_err(Problem::fault)?),
     };
     if role == Role::Runtime && !command.takes_port() {
         return Err(Problem::usage(

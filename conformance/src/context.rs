@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::messages::{self, frame};
 use crate::msgpack::Msg;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, RemoteError};
 use crate::peer::http::Http;
 use crate::peer::pipe::Pipe;
 use crate::peer::session::Session;
@@ -313,9 +313,26 @@ pub(crate) fn offered(function: &'static str, outcome: Outcome) -> Verdict<Outco
         Outcome::Error(error)
             if matches!(&*error.kind, "AttributeError" | "ModuleNotFoundError") =>
         {
-            Err(Stop::NotOffered(function))
+            let reason = format!("the worker does not offer conformance::{function}");
+            Err(Stop::NotApplicable(reason))
         }
         _ => Ok(outcome),
+    }
+}
+
+/// Ends the case unless the traceback of an error of `fail` names that function; as not run if there is none, which is
+/// for a worker to choose (AGX-RPC-045).
+pub(crate) fn traceback_names_fail(error: &RemoteError) -> Verdict {
+    match &error.traceback {
+        None => Err(Stop::NotApplicable(
+            "the worker gives no tracebacks".to_owned(),
+        )),
+        Some(text) => check(
+            text.contains("fail"),
+            "AGX-RPC-045",
+            "a traceback with the word `fail`",
+            format_args!("{text:?}"),
+        ),
     }
 }
 

@@ -4,7 +4,6 @@
 //! picklers write for plain values at protocols 2 to 5 and refuses everything else.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 /// A plain Python value.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +110,7 @@ impl Value {
         let mut machine = Machine {
             bytes,
             at: 0,
+            nodes: Vec::new(),
             stack: Vec::new(),
             marks: Vec::new(),
             memo: HashMap::new(),
@@ -119,44 +119,27 @@ impl Value {
     }
 }
 
-/// What stands on the stack: containers are shared through the memo, so they are filled in place.
-#[derive(Clone)]
-enum Slot {
-    Plain(Rc<Value>),
-    List(Rc<std::cell::RefCell<Vec<Slot>>>),
-    Dict(Rc<std::cell::RefCell<Vec<(Slot, Slot)>>>),
-    Tuple(Rc<Vec<Slot>>),
+/// A value under construction. Containers name their elements by number, since the memo shares them: so neither depth nor
+/// cycles reach the machine stack.
+enum Node {
+    Plain(Value),
+    List(Vec<usize>),
+    Tuple(Vec<usize>),
+    Dict(Vec<(usize, usize)>),
 }
 
-impl Slot {
-    fn value(&self, depth: usize) -> Result<Value, String> {
-        if depth > 2_000 {
-            return Err("a result nested more than 2,000 deep".to_owned());
-        }
-        let each = |items: &[Slot]| -> Result<Vec<Value>, String> {
-            items.iter().map(|item| item.value(depth + 1)).collect()
-        };
-        Ok(match self {
-            Self::Plain(value) => value.as_ref().clone(),
-            Self::List(items) => Value::List(each(&items.borrow())?),
-            Self::Tuple(items) => Value::Tuple(each(items)?),
-            Self::Dict(entries) => {
-                let entries = entries.borrow();
-                let pairs = entries.iter().map(|(key, value)| {
-                    Ok::<_, String>((key.value(depth + 1)?, value.value(depth + 1)?))
-                });
-                Value::Dict(pairs.collect::<Result<_, _>>()?)
-            }
-        })
-    }
-}
+/// Twice the depth of what the conformance functions give.
+const MAX_DEPTH: usize = 200;
+/// Values of a result, each mention of a shared one counted.
+const MAX_VALUES: usize = 1_000_000;
 
 struct Machine<'a> {
     bytes: &'a [u8],
     at: usize,
-    stack: Vec<Slot>,
+    nodes: Vec<Node>,
+    stack: Vec<usize>,
     marks: Vec<usize>,
-    memo: HashMap<usize, Slot>,
+    memo: HashMap<usize, usize>,
 }
 
 impl Machine<'_> {
@@ -165,19 +148,53 @@ impl Machine<'_> {
             let offset = self.at;
             let opcode = self.take(1)?[0];
             if opcode == b'.' {
-                let result = self.pop()?.value(0)?;
+                let root = self.pop()?;
+                let result = self.value(root, 0, &mut 0)?;
                 return if self.at == self.bytes.len() {
                     Ok(result)
                 } else {
-                    Err(format!(
-                        "{} bytes after the end of the pickle",
-                        self.bytes.len() - self.at
-                    ))
+                    let extra = self.bytes.len() - self.at;
+                    Err(format!("{extra} bytes after the end of the pickle"))
                 };
             }
             self.step(opcode)
                 .map_err(|reason| format!("opcode 0x{opcode:02x} at byte {offset}: {reason}"))?;
         }
+    }
+
+    fn value(&self, node: usize, depth: usize, values: &mut usize) -> Result<Value, String> {
+        *values += 1;
+        if depth > MAX_DEPTH || *values > MAX_VALUES {
+            return Err(format!(
+                "deeper than {MAX_DEPTH}, or more than {MAX_VALUES} values"
+            ));
+        }
+        let mut each = |items: &[usize]| -> Result<Vec<Value>, String> {
+            items
+                .iter()
+                .map(|item| self.value(*item, depth + 1, values))
+                .collect()
+        };
+        Ok(match &self.nodes[node] {
+            Node::Plain(value) => value.clone(),
+            Node::List(items) => Value::List(each(items)?),
+            Node::Tuple(items) => Value::Tuple(each(items)?),
+            Node::Dict(entries) => {
+                let mut pairs = Vec::new();
+                for (key, value) in entries {
+                    pairs.push((
+                        self.value(*key, depth + 1, values)?,
+                        self.value(*value, depth + 1, values)?,
+                    ));
+                }
+                Value::Dict(pairs)
+            }
+        })
+    }
+
+    fn push(&mut self, node: Node) {
+        self.stack.push(self.nodes.len());
+        self.nodes.push(node);
     }
 
     fn step(&mut self, opcode: u8) -> Result<(), String> {
@@ -214,7 +231,7 @@ impl Machine<'_> {
             0x8e => self.bin(8)?,
             _ => return self.structure(opcode),
         };
-        self.stack.push(Slot::Plain(Rc::new(slot)));
+        self.push(Node::Plain(slot));
         Ok(())
     }
 
@@ -224,10 +241,10 @@ impl Machine<'_> {
                 self.marks.push(self.stack.len());
                 return Ok(());
             }
-            b']' => Slot::List(Rc::default()),
-            b'}' => Slot::Dict(Rc::default()),
-            b')' => Slot::Tuple(Rc::default()),
-            b't' => Slot::Tuple(Rc::new(self.pop_to_mark()?)),
+            b']' => Node::List(Vec::new()),
+            b'}' => Node::Dict(Vec::new()),
+            b')' => Node::Tuple(Vec::new()),
+            b't' => Node::Tuple(self.pop_to_mark()?),
             0x85..=0x87 => {
                 let count = usize::from(opcode - 0x84);
                 let from = self
@@ -235,7 +252,7 @@ impl Machine<'_> {
                     .len()
                     .checked_sub(count)
                     .ok_or("an empty stack")?;
-                Slot::Tuple(Rc::new(self.stack.split_off(from)))
+                Node::Tuple(self.stack.split_off(from))
             }
             b'a' => {
                 let item = self.pop()?;
@@ -265,14 +282,13 @@ impl Machine<'_> {
             }
             b'h' | b'j' => {
                 let index = self.number(if opcode == b'h' { 1 } else { 4 })? as usize;
-                self.memo
-                    .get(&index)
-                    .cloned()
-                    .ok_or("an unset memo entry")?
+                let node = *self.memo.get(&index).ok_or("an unset memo entry")?;
+                self.stack.push(node);
+                return Ok(());
             }
             _ => return Err("not an opcode of a plain value".to_owned()),
         };
-        self.stack.push(slot);
+        self.push(slot);
         Ok(())
     }
 
@@ -319,36 +335,35 @@ impl Machine<'_> {
         Ok(Value::Bytes(self.take(len)?.to_vec()))
     }
 
-    fn pop(&mut self) -> Result<Slot, String> {
+    fn pop(&mut self) -> Result<usize, String> {
         self.stack.pop().ok_or_else(|| "an empty stack".to_owned())
     }
 
-    fn pop_to_mark(&mut self) -> Result<Vec<Slot>, String> {
+    fn pop_to_mark(&mut self) -> Result<Vec<usize>, String> {
         let mark = self.marks.pop().filter(|mark| *mark <= self.stack.len());
         Ok(self.stack.split_off(mark.ok_or("no mark")?))
     }
 
-    fn append(&mut self, items: Vec<Slot>) -> Result<(), String> {
-        match self.stack.last() {
-            Some(Slot::List(list)) => list.borrow_mut().extend(items),
+    fn append(&mut self, items: Vec<usize>) -> Result<(), String> {
+        match self.stack.last().map(|top| &mut self.nodes[*top]) {
+            Some(Node::List(list)) => list.extend(items),
             _ => return Err("no list to append to".to_owned()),
         }
         Ok(())
     }
 
-    fn insert(&mut self, items: Vec<Slot>) -> Result<(), String> {
-        let Some(Slot::Dict(dict)) = self.stack.last() else {
-            return Err("no dict to insert into".to_owned());
-        };
-        let mut items = items.into_iter();
-        while let (Some(key), Some(value)) = (items.next(), items.next()) {
-            dict.borrow_mut().push((key, value));
+    fn insert(&mut self, items: Vec<usize>) -> Result<(), String> {
+        match self.stack.last().map(|top| &mut self.nodes[*top]) {
+            Some(Node::Dict(dict)) => {
+                dict.extend(items.chunks_exact(2).map(|pair| (pair[0], pair[1])))
+            }
+            _ => return Err("no dict to insert into".to_owned()),
         }
         Ok(())
     }
 
     fn store(&mut self, index: usize) -> Result<(), String> {
-        let top = self.stack.last().cloned().ok_or("an empty stack")?;
+        let top = *self.stack.last().ok_or("an empty stack")?;
         self.memo.insert(index, top);
         Ok(())
     }
@@ -356,6 +371,8 @@ impl Machine<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn load(hex: &str) -> Value {
@@ -413,5 +430,38 @@ mod tests {
         assert!(Value::load(b"\x80\x04cbuiltins\nprint\n.").is_err());
         assert!(Value::load(b"\x80\x04K").is_err());
         assert!(Value::load(b"\x80\x04N.N").is_err());
+    }
+
+    /// A list that holds itself, and one doubled sixty times: an error, not the end of the process.
+    #[test]
+    fn bounds_what_is_shared() {
+        assert!(Value::load(b"\x80\x04]\x94h\x00a.").is_err());
+        assert!(Value::load(b"\x80\x04]\x94(h\x00h\x00t.").is_ok());
+        let mut bomb = b"\x80\x04)".to_vec();
+        for index in 0..60_u8 {
+            bomb.extend([b'q', index, b'h', index, 0x86]);
+        }
+        bomb.push(b'.');
+        assert!(Value::load(&bomb).is_err());
+        let deep = [
+            &b"\x80\x04"[..],
+            &vec![b']'; 100_000],
+            &vec![b'a'; 99_999],
+            b".",
+        ]
+        .concat();
+        assert!(Value::load(&deep).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Value::load(&bytes);
+        }
+
+        #[test]
+        fn every_int_round_trips(number in any::<i64>()) {
+            prop_assert_eq!(Value::load(&Value::Int(number).dump()), Ok(Value::Int(number)));
+        }
     }
 }

@@ -270,7 +270,8 @@ impl Lane<'_> {
             let status = process.ended()?;
             Some(format!("it ended: {status}\n{}", process.stderr_tail()))
         });
-        if verdict.is_ok() && ended.is_none() {
+        let unharmed = matches!(verdict, Ok(()) | Err(Stop::NotApplicable(_)));
+        if unharmed && ended.is_none() {
             return verdict;
         }
         if let Some(shared) = self.shared.take_if(|shared| shared.process.is_some()) {
@@ -316,8 +317,8 @@ fn status(case: &'static Case, verdict: Verdict) -> Status {
     match verdict {
         Ok(()) => Status::Passed,
         Err(Stop::Harness(reason)) => Status::Fault(reason),
-        Err(Stop::NotOffered(function)) => Status::NotRun {
-            reason: format!("the worker does not offer conformance::{function}"),
+        Err(Stop::NotApplicable(reason)) => Status::NotRun {
+            reason,
             required: false,
         },
         Err(Stop::Failure(failure)) => Status::Failed {

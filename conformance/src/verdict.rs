@@ -10,8 +10,8 @@ pub(crate) type Verdict<T = ()> = Result<T, Stop>;
 pub(crate) enum Stop {
     /// The testee broke a requirement.
     Failure(Failure),
-    /// The testee does not offer a function that only some workers have (spec/prose/functions.md).
-    NotOffered(&'static str),
+    /// The testee does not have what the case is about, and need not: the reason.
+    NotApplicable(String),
     /// The suite itself could not go on; says nothing about the testee.
     Harness(String),
 }

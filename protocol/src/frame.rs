@@ -33,6 +33,9 @@ pub enum FromWorker {
     BootError(RemoteError),
     /// A call ended.
     Outcome(Outcome),
+    /// A `call` without a valid id was refused; on the wire its id is the empty string
+    /// (AGX-WRK-012).
+    Rejected(RemoteError),
     /// This namespace has handlers now.
     SioOpen(Namespace),
     /// Send this event to the hosts.
@@ -253,6 +256,13 @@ impl FromWorker {
                 })?)
             }
             tag::RESULT => outcome(tag::RESULT)?,
+            tag::ERROR if fields.str(field::CALL_ID) == Ok("") => {
+                Self::Rejected(read_error_field(&fields).map_err(|reason| BadFrame::Field {
+                    tag: tag::ERROR,
+                    reason,
+                    call_id: None,
+                })?)
+            }
             tag::ERROR => outcome(tag::ERROR)?,
             tag::SIO_OPEN => Self::SioOpen(read_namespace(tag::SIO_OPEN, &fields)?),
             tag::SIO_EMIT => Self::SioEmit(read_event(tag::SIO_EMIT, &fields)?),
@@ -281,6 +291,14 @@ impl FromWorker {
                 w.str(field::CALL_ID);
                 w.str(outcome.call_id.as_str());
                 write_result(&mut w, &outcome.result);
+                w.into_vec()
+            }
+            Self::Rejected(error) => {
+                let mut w = head(2, tag::ERROR, 0);
+                w.str(field::CALL_ID);
+                w.str("");
+                w.str(field::ERROR);
+                write_error(&mut w, error);
                 w.into_vec()
             }
             Self::SioOpen(namespace) => {

@@ -123,6 +123,8 @@ pub enum Notice {
     BadFrame(BadFrame),
     /// The worker's stream cannot be followed any further.
     PipeLost(FrameTooLong),
+    /// The worker refused a call without a valid id, which no call of ours is.
+    Rejected(RemoteError),
     /// The worker tried to emit or open a namespace that is not its own.
     Reserved(Namespace),
     /// Events for a namespace that no worker opened were dropped.
@@ -151,6 +153,9 @@ impl fmt::Display for Notice {
         match self {
             Self::BadFrame(bad) => write!(f, "lost one frame from the worker: {bad}"),
             Self::PipeLost(e) => write!(f, "killed the worker: {e}"),
+            Self::Rejected(error) => {
+                write!(f, "the worker refused a call without a valid id: {error}")
+            }
             Self::Reserved(namespace) => {
                 write!(
                     f,
@@ -342,6 +347,7 @@ impl Link {
                 }
             }
             Ok(FromWorker::Outcome(outcome)) => self.outcome(outcome),
+            Ok(FromWorker::Rejected(error)) => self.notice(Notice::Rejected(error)),
             Ok(FromWorker::SioOpen(namespace)) => self.open(namespace),
             Ok(FromWorker::SioEmit(event)) if event.namespace.is_reserved() => {
                 self.notice(Notice::Reserved(event.namespace));

@@ -112,11 +112,17 @@ impl Dispatcher {
             }
             Err(BadFrame::Empty) => {}
             Err(bad) => {
-                if let BadFrame::Call(bad_call) = &bad
-                    && let Some(id) = &bad_call.call_id
-                    && !self.is_known(id)
-                {
-                    self.write(Outcome::error(id.clone(), bad_call.to_error()));
+                if let BadFrame::Call(bad_call) = &bad {
+                    match &bad_call.call_id {
+                        None => {
+                            let rejected = FromWorker::Rejected(bad_call.to_error()).encode();
+                            self.outputs.push_back(WorkerOutput::Write(rejected.into()));
+                        }
+                        Some(id) if !self.is_known(id) => {
+                            self.write(Outcome::error(id.clone(), bad_call.to_error()));
+                        }
+                        Some(_) => {}
+                    }
                 }
                 self.outputs
                     .push_back(WorkerOutput::Notice(WorkerNotice::BadFrame(bad)));
@@ -298,6 +304,21 @@ mod tests {
             outcome.result.unwrap_err().error_type,
             ErrorType::BadRequest
         );
+    }
+
+    #[test]
+    fn a_call_without_an_id_is_answered_with_the_empty_one() {
+        let mut d = started();
+        // {"type": "call", "call_id": 7}
+        d.frame(&Bytes::from_static(b"\x82\xa4type\xa4call\xa7call_id\x07"));
+        let outputs = drain(&mut d);
+        let [WorkerOutput::Write(body), WorkerOutput::Notice(_)] = &outputs[..] else {
+            panic!("{outputs:?}")
+        };
+        let Ok(FromWorker::Rejected(error)) = FromWorker::decode(body) else {
+            panic!("{body:?}")
+        };
+        assert_eq!(error.error_type, ErrorType::BadRequest);
     }
 
     #[test]

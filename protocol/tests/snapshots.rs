@@ -184,6 +184,10 @@ fn frames() {
         ("result", FromWorker::Outcome(value())),
         ("error", FromWorker::Outcome(raised())),
         (
+            "error without a call",
+            FromWorker::Rejected(RemoteError::bad_request("field `call_id` is missing")),
+        ),
+        (
             "sio_open",
             FromWorker::SioOpen(Namespace::new("/app").unwrap()),
         ),

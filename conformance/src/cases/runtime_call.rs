@@ -1,13 +1,13 @@
 //! Role runtime: calls on `/rpc` and their outcomes.
 
 use crate::case::cases;
-use crate::context::{RuntimeCase, fresh_id, fresh_key, offered};
+use crate::context::{RuntimeCase, fresh_id, fresh_key, offered, traceback_names_fail};
 use crate::messages;
 use crate::msgpack::{Msg, bin, map};
 use crate::outcome::{Outcome, RemoteError, exact_payload};
 use crate::peer::session::Session;
 use crate::pickle::{Value, args, call_arguments, text};
-use crate::verdict::{Verdict, check, equal, fail};
+use crate::verdict::{Verdict, check, equal};
 
 use super::worker_calls::{UNICODE, blob, plain};
 
@@ -417,14 +417,7 @@ async fn traceback(case: RuntimeCase) -> Verdict {
         "ValueError",
     )
     .await?;
-    match &error.traceback {
-        Some(traceback) if traceback.contains("fail") => Ok(()),
-        other => fail(
-            "AGX-RPC-045",
-            "a traceback with the word `fail`",
-            format_args!("{other:?}"),
-        ),
-    }
+    traceback_names_fail(&error)
 }
 
 async fn base_exceptions(case: RuntimeCase) -> Verdict {

@@ -293,10 +293,20 @@ async fn never_ready(mut case: ScriptedCase) -> Verdict {
 }
 
 async fn no_such_command(case: ScriptedCase) -> Verdict {
-    let nowhere = "/nonexistent/agentix-worker-5f1c";
+    // It is there while the runtime starts, so that one which looks for it then does not give up, and gone afterwards.
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("worker");
+    std::fs::write(&program, "#!/bin/sh\n")?;
+    std::fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )?;
+    let command = program
+        .to_str()
+        .ok_or_else(|| Stop::Harness(format!("{program:?}")))?;
     let started = case
         .command
-        .start_runtime(Some(nowhere), case.wire().clock)
+        .start_runtime(Some(command), case.wire().clock)
         .await;
     let (_process, endpoint) = started.map_err(|error| {
         crate::peer::missed(
@@ -304,6 +314,7 @@ async fn no_such_command(case: ScriptedCase) -> Verdict {
             error.0,
         )
     })?;
+    std::fs::remove_file(&program)?;
     let runtime = RuntimeCase::new(endpoint, case.wire().clone());
     let mut host = runtime.host().await?;
     let id = fresh_id();
@@ -465,8 +476,8 @@ async fn stops(mut case: ScriptedCase, signal: Signal) -> Verdict {
         &came.body,
     )?;
     worker.exit(0).await?;
-    ends(&mut case, "AGX-PIPE-043").await?;
-    host.closed().await.map(|_| ())
+    host.closed().await?;
+    ends(&mut case, "AGX-PIPE-043").await
 }
 
 async fn sigterm(case: ScriptedCase) -> Verdict {
@@ -486,10 +497,11 @@ async fn idle(mut case: ScriptedCase) -> Verdict {
 }
 
 async fn deaf_worker(mut case: ScriptedCase) -> Verdict {
-    let (_host, mut worker, _) = case.running().await?;
+    let (mut host, mut worker, _) = case.running().await?;
     case.process.signal(Signal::TERM);
     worker.pipe.frame("shutdown").await?;
     // It stays; 5 s later it gets SIGTERM, which it obeys.
     worker.pipe.end().await?;
+    host.closed().await?;
     ends(&mut case, "AGX-PIPE-044").await
 }

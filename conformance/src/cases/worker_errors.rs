@@ -1,7 +1,9 @@
 //! Role worker: calls that end with an error.
 
 use crate::case::cases;
-use crate::context::{RunningWorker, WorkerCase, fresh_id, malformed_calls, offered};
+use crate::context::{
+    RunningWorker, WorkerCase, fresh_id, malformed_calls, offered, traceback_names_fail,
+};
 use crate::messages::{error, frame};
 use crate::msgpack::{Msg, bin, map};
 use crate::outcome::{Outcome, exact_frame};
@@ -112,15 +114,7 @@ async fn traceback(case: WorkerCase) -> Verdict {
             .outcome(&id)
             .await?
             .plain_error_of("AGX-RPC-044", "ValueError")?;
-        check(
-            error
-                .traceback
-                .as_ref()
-                .is_some_and(|text| text.contains("fail")),
-            "AGX-RPC-045",
-            "a traceback with the word `fail`",
-            format_args!("{:?}", error.traceback),
-        )?;
+        traceback_names_fail(&error)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
@@ -19,6 +19,9 @@ pub(crate) struct Http {
     pub(crate) endpoint: Endpoint,
     pub(crate) wire: Wire,
 }
+
+/// Largest body that is read: a little above the largest message of the protocol.
+const MAX_BODY_BYTES: usize = 300 * 1024 * 1024;
 
 /// A whole response.
 #[derive(Clone, Debug)]
@@ -77,15 +80,17 @@ impl Http {
             let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
             let answer = async move {
                 let (parts, body) = sender.send_request(request).await?.into_parts();
-                Ok((parts, body.collect().await?.to_bytes()))
+                let body = Limited::new(body, MAX_BODY_BYTES).collect().await?;
+                Ok((parts, body.to_bytes()))
             };
             // The connection ends when the sender is dropped; an error of its own shows in the answer as well.
             let (answer, _) = tokio::join!(answer, connection);
             answer
         };
-        let answer: Result<_, hyper::Error> = timeout(clock.answer(), exchange)
-            .await
-            .map_err(|_| silence(&what, clock.answer()))?;
+        let answer: Result<_, Box<dyn std::error::Error + Send + Sync>> =
+            timeout(clock.answer(), exchange)
+                .await
+                .map_err(|_| silence(&what, clock.answer()))?;
         let (parts, body) = answer.map_err(|error| missed(&what, error))?;
         let response = Response {
             status: parts.status.as_u16(),

@@ -83,6 +83,11 @@ impl Polling {
         )
     }
 
+    /// Ends the session.
+    pub(crate) async fn leave(self) -> Verdict {
+        self.post(&[Packet::Text("1".to_owned())]).await
+    }
+
     /// The next packet that is no ping; polls as often as it takes, and answers pings.
     pub(crate) async fn next(&mut self, what: &str) -> Verdict<Packet> {
         // Each GET is bounded by the client's wait, and a runtime that answers with noops alone ends here.

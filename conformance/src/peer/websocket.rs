@@ -117,7 +117,10 @@ impl Socket {
             } else if message.is_binary() {
                 Received::Binary(Bytes::from(message.into_payload()))
             } else if let Some((code, _)) = message.as_close() {
-                Received::Closed(Some(code.into()))
+                let code = code.into();
+                // Answers the close frame, which the other side may wait for.
+                let _ = timeout(self.wire.clock.answer(), self.stream.close()).await;
+                Received::Closed(Some(code))
             } else if message.is_pong() {
                 Received::Pong(Bytes::from(message.into_payload()))
             } else {

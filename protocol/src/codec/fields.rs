@@ -98,7 +98,8 @@ impl Fields {
             let start = base + scanner.position();
             match name {
                 Some(name) if relayed.contains(&name) => scanner.skip_with(Keys::Any)?,
-                _ => scanner.skip()?,
+                // The message's map is one level of nesting already.
+                _ => scanner.skip_below(1)?,
             }
             let Some(name) = name else { continue };
             let raw = message.slice(start..base + scanner.position());
@@ -235,5 +236,26 @@ impl Fields {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::DecodeErrorKind;
+    use crate::limits::MAX_DEPTH;
+
+    /// AGX-COD-017: the map of the message is one level.
+    #[test]
+    fn depth_counts_the_message_itself() {
+        let nested = |levels: usize| {
+            let mut message = b"\x81\xa1x".to_vec();
+            message.extend(std::iter::repeat_n(0x91, levels - 1));
+            message.push(0xc0);
+            Bytes::from(message)
+        };
+        assert!(Fields::parse(&nested(MAX_DEPTH), &["x"]).is_ok());
+        let error = Fields::parse(&nested(MAX_DEPTH + 1), &["x"]).unwrap_err();
+        assert_eq!(error.kind, DecodeErrorKind::Depth { limit: MAX_DEPTH });
     }
 }

@@ -306,8 +306,14 @@ impl<'a, 'l> Scanner<'a, 'l> {
         result
     }
 
-    /// Skips one whole value, checking it, with a stack that the depth limit bounds.
+    /// Skips one whole value, checking it.
     pub(super) fn skip(&mut self) -> Result<(), DecodeError> {
+        self.skip_below(0)
+    }
+
+    /// Skips one whole value below `outer` open containers, checking it, with a stack that the
+    /// depth limit bounds.
+    pub(super) fn skip_below(&mut self, outer: usize) -> Result<(), DecodeError> {
         // One entry an open container: items left, and whether the next is a key.
         let mut open: Vec<Open> = Vec::new();
         loop {
@@ -331,7 +337,7 @@ impl<'a, 'l> Scanner<'a, 'l> {
                 _ => None,
             };
             if let Some(frame) = opened {
-                if open.len() >= self.limits.depth {
+                if outer + open.len() >= self.limits.depth {
                     let kind = DecodeErrorKind::Depth {
                         limit: self.limits.depth,
                     };

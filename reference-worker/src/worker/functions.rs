@@ -53,6 +53,17 @@ impl Serialize for Unpicklable {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Nested(Option<Vec<Nested>>);
 
+/// Counts a key on its way out: a future that is cancelled is dropped.
+struct CountOnDrop(Option<String>);
+
+impl Drop for CountOnDrop {
+    fn drop(&mut self) {
+        if let Some(key) = &self.0 {
+            count_up(key);
+        }
+    }
+}
+
 agentix_protocol::remote! {
     fn total(numbers: Vec<i64>) -> Result<i64, RemoteError> = "conformance::total" {
         numbers
@@ -93,6 +104,17 @@ agentix_protocol::remote! {
         let counted = count_up(&key);
         tokio::time::sleep(duration(seconds)?).await;
         Ok(counted)
+    }
+
+    async fn sleep_counted(key: String, seconds: f64) -> Result<f64, RemoteError>
+    = "conformance::sleep_counted" {
+        let mut on_cancel = CountOnDrop(Some(key));
+        if let Some(key) = &on_cancel.0 {
+            count_up(key);
+        }
+        tokio::time::sleep(duration(seconds)?).await;
+        on_cancel.0 = None;
+        Ok(seconds)
     }
 
     fn counted(key: String) -> i64 = "conformance::counted" {
@@ -215,6 +237,7 @@ pub fn conformance_registry() -> Result<Registry, RegisterError> {
         .register::<stubborn>()?
         .register::<count>()?
         .register::<count_slow>()?
+        .register::<sleep_counted>()?
         .register::<counted>()?
         .register::<exit>()?
         .register::<signal>()?
