@@ -318,7 +318,7 @@ impl Driver {
         match &event.payload {
             Payload::Binary(payload) => {
                 if let Err(error) = self.calls.event(&event.name, payload) {
-                    tracing::warn!(event = event.name, %error, "ignoring an event of /rpc");
+                    tracing::debug!(event = event.name, %error, "ignoring an event of /rpc");
                 }
             }
             Payload::Json(_) => {

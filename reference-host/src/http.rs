@@ -18,7 +18,7 @@ use hyper::rt::Executor;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::{ConnectError, Stranger};
 use crate::url::RuntimeUrl;
@@ -29,8 +29,8 @@ const MAX_HEALTH_BYTES: usize = 64 * 1024;
 const MAX_REPLY_BYTES: usize = MAX_MESSAGE_BYTES + 64 * 1024;
 /// What a runtime may take beyond the wait that it was given.
 const GRACE: Duration = Duration::from_secs(30);
-/// Slowest upload that is waited for, in bytes a second.
-const SLOWEST_UPLOAD: u64 = 64 * 1024;
+/// Slowest transfer that is waited for, in bytes a second.
+const SLOWEST: u64 = 64 * 1024;
 
 /// HTTP to one runtime.
 pub(crate) struct Http {
@@ -111,11 +111,13 @@ impl Http {
         }
     }
 
-    /// `POST /call`. Ends within the wait, a grace of 30 s, and the time of a slow upload.
+    /// `POST /call`. Ends within the wait, a grace of 30 s, and the time of a slow
+    /// transfer.
     pub(crate) async fn post(&self, call: &Call, sid: &str, wait: Duration) -> Posted {
         let body = call.encode();
-        let upload = Duration::from_secs(body.len() as u64 / SLOWEST_UPLOAD);
-        let limit = wait.saturating_add(GRACE).saturating_add(upload);
+        let limit = wait
+            .saturating_add(GRACE)
+            .saturating_add(transfer_time(body.len()));
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.call_uri.clone();
@@ -172,15 +174,17 @@ impl Drop for Http {
     }
 }
 
-/// Reads a body of at most `limit` bytes; each part has the grace time to arrive in.
+/// Reads a body of at most `limit` bytes, which has the grace time and more for what has come.
 async fn read_body(response: Response<Incoming>, limit: usize) -> Result<Bytes, String> {
     let mut body = response.into_body();
     let mut whole = BytesMut::new();
+    let start = Instant::now();
     loop {
-        let frame = match timeout(GRACE, body.frame()).await {
+        let until = start + GRACE + transfer_time(whole.len());
+        let frame = match timeout_at(until, body.frame()).await {
             Ok(Some(frame)) => frame.map_err(|error| chain(&error))?,
             Ok(None) => break,
-            Err(_) => return Err(format!("the body stands still for {GRACE:?}")),
+            Err(_) => return Err(format!("the body stands still after {} bytes", whole.len())),
         };
         let Ok(data) = frame.into_data() else {
             continue;
@@ -194,6 +198,11 @@ async fn read_body(response: Response<Incoming>, limit: usize) -> Result<Bytes, 
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
+}
+
+/// What `len` bytes may take.
+fn transfer_time(len: usize) -> Duration {
+    Duration::from_secs(len as u64 / SLOWEST)
 }
 
 /// An error and what caused it, in one line.

@@ -8,7 +8,7 @@
 pub(crate) mod connection;
 mod meter;
 
-pub use connection::{Connection, Incoming};
+pub use connection::{Connection, EmitError, Incoming};
 pub use meter::Metered;
 
 #[cfg(test)]

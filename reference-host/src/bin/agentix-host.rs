@@ -1,6 +1,6 @@
 //! Calls functions inside a sandbox, from a shell.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use agentix_reference_host::{
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Map, Value};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
 
 /// Time for `health`.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
@@ -138,9 +139,14 @@ impl Failure {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    // What a person should know while a call waits, such as a lost connection; RUST_LOG tells more.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
         .init();
     let cli = Cli::parse();
     match run(cli.command).await {

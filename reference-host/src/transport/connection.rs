@@ -55,6 +55,21 @@ pub enum Incoming {
     Ping,
 }
 
+/// Why an event was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// The namespace was not joined, or the peer has dropped this host from it.
+    #[error("the namespace is not joined")]
+    NotJoined,
+    /// The payload is above the limit (AGX-LIM-001).
+    #[error("a payload of {len} bytes, more than the limit of {MAX_MESSAGE_BYTES}")]
+    TooLarge {
+        /// Its length in bytes.
+        len: usize,
+    },
+}
+
 enum Body {
     Bytes(Bytes),
     /// Encoded when its turn comes, so that waiting events hold their arguments once.
@@ -278,23 +293,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Queues an event with its payload; it goes out while [`Connection::next`] is awaited. With
     /// `ask_ack`, returns the number that the peer's ack will carry.
+    ///
+    /// # Errors
+    ///
+    /// [`EmitError`] when the namespace is not joined, or the payload is above 256 MiB.
     pub fn emit(
         &mut self,
         namespace: &Namespace,
         name: &str,
         payload: Bytes,
         ask_ack: bool,
-    ) -> Option<u64> {
-        self.enqueue(
-            namespace.clone(),
-            name.to_owned(),
-            Body::Bytes(payload),
-            ask_ack,
-        )
+    ) -> Result<Option<u64>, EmitError> {
+        if self.sid(namespace).is_none() {
+            return Err(EmitError::NotJoined);
+        }
+        if payload.len() > MAX_MESSAGE_BYTES {
+            return Err(EmitError::TooLarge { len: payload.len() });
+        }
+        let body = Body::Bytes(payload);
+        Ok(self.enqueue(namespace.clone(), name.to_owned(), body, ask_ack))
     }
 
-    /// Queues an event of `/rpc`; see [`Connection::emit`].
-    pub fn emit_rpc(&mut self, event: HostEvent, ask_ack: bool) -> Option<u64> {
+    /// Queues an event of `/rpc`, whose size the call table has checked; see [`Connection::emit`].
+    pub(crate) fn emit_rpc(&mut self, event: HostEvent, ask_ack: bool) -> Option<u64> {
         let name = event.name().to_owned();
         self.enqueue(Namespace::rpc(), name, Body::Rpc(event), ask_ack)
     }
@@ -325,10 +346,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// [`LinkError`]: the connection is of no more use.
     pub async fn next(&mut self) -> Result<Incoming, LinkError> {
         loop {
-            if let Some(incoming) = self.early.pop_front() {
-                return Ok(incoming);
+            let incoming = match self.early.pop_front() {
+                Some(incoming) => Some(incoming),
+                None => poll_fn(|cx| self.poll_packet(cx)).await?.incoming()?,
+            };
+            if let Some(Incoming::Left(namespace)) = &incoming {
+                self.joined.retain(|(joined, _)| joined != namespace);
             }
-            if let Some(incoming) = poll_fn(|cx| self.poll_packet(cx)).await?.incoming()? {
+            if let Some(incoming) = incoming {
                 return Ok(incoming);
             }
         }

@@ -49,6 +49,11 @@ async fn text(server: &mut Server) -> String {
     message(server).await.as_text().unwrap().to_owned()
 }
 
+fn emit(connection: &mut Connection<DuplexStream>, payload: Bytes) {
+    let emitted = connection.emit(&Namespace::rpc(), "x", payload, false);
+    assert_eq!(emitted, Ok(None));
+}
+
 const HEADER: &str = r#"451-/rpc,["x",{"_placeholder":true,"num":0}]"#;
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +94,7 @@ async fn agx_con_071_a_pong_overtakes_events_that_wait_but_splits_none() {
     let (mut connection, mut server) = pair(1024, 4096).await;
     let large = Bytes::from(vec![0x1e; 200 * 1024]);
     for _ in 0..3 {
-        connection.emit(&Namespace::rpc(), "x", large.clone(), false);
+        emit(&mut connection, large.clone());
     }
     // The server reads nothing: the first event is stuck, and the ping is heard all the same.
     server.send(Message::text("2")).await.unwrap();
@@ -171,7 +176,7 @@ async fn a_peer_that_pings_and_never_reads_is_left() {
 async fn what_is_queued_goes_out_before_leaving() {
     let (mut connection, mut server) = pair(256, 4096).await;
     for _ in 0..50 {
-        connection.emit(&Namespace::rpc(), "x", Bytes::from_static(&[0x80]), false);
+        emit(&mut connection, Bytes::from_static(&[0x80]));
     }
     let peer = async {
         for _ in 0..50 {
@@ -193,7 +198,7 @@ async fn what_is_queued_goes_out_before_leaving() {
 async fn leaving_a_peer_that_does_not_read_takes_a_bounded_time() {
     let (mut connection, _server) = pair(256, 4096).await;
     let large = Bytes::from(vec![0; 100_000]);
-    connection.emit(&Namespace::rpc(), "x", large, false);
+    emit(&mut connection, large);
     let start = Instant::now();
     connection.close(Duration::from_secs(2)).await;
     assert!(start.elapsed() < Duration::from_secs(3));

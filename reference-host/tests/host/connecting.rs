@@ -5,7 +5,7 @@ use std::time::Duration;
 use agentix_protocol::http::{Health, Incompatible};
 use agentix_protocol::ident::Namespace;
 use agentix_protocol::packet::Payload;
-use agentix_reference_host::transport::{Connection, Incoming};
+use agentix_reference_host::transport::{Connection, EmitError, Incoming};
 use agentix_reference_host::{ClientConfig, ConnectError, LinkError, Stranger, health};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -22,7 +22,8 @@ async fn agx_con_041_nothing_is_emitted_before_the_namespaces_are_joined() {
             .await
             .unwrap();
         for namespace in &namespaces {
-            connection.emit(namespace, "hello", vec![0x80].into(), false);
+            let emitted = connection.emit(namespace, "hello", vec![0x80].into(), true);
+            assert!(matches!(emitted, Ok(Some(_))));
         }
         connection
     };
@@ -66,6 +67,10 @@ async fn agx_con_041_nothing_is_emitted_before_the_namespaces_are_joined() {
         within(connection.next()).await.unwrap(),
         Incoming::Left(Namespace::log())
     );
+    let refused = connection.emit(&Namespace::log(), "hello", vec![0x80].into(), false);
+    assert_eq!(refused, Err(EmitError::NotJoined));
+    let refused = connection.emit(&Namespace::rpc(), "x", vec![0; 268_435_457].into(), false);
+    assert_eq!(refused, Err(EmitError::TooLarge { len: 268_435_457 }));
     for name in ["/rpc", "/trace", "/log"] {
         assert_eq!(socket.event().await.namespace.as_str(), name);
         if name == "/rpc" {

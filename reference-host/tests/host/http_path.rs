@@ -8,6 +8,7 @@ use agentix_protocol::http::CallReply;
 use agentix_protocol::message::Outcome;
 use agentix_protocol::target::CallTarget;
 use agentix_reference_host::{CallError, ClientConfig};
+use tokio::io::AsyncWriteExt;
 
 use super::calls::{add, joined};
 use super::scripted::{Runtime, legacy, pickle, quick};
@@ -201,4 +202,24 @@ async fn large_messages_hold_any_byte() {
         assert!(joined(call).await.unwrap() == payload);
         socket.expect_ack(&sent.call_id).await;
     }
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_goes_on_over_rpc() {
+    let mut runtime = Runtime::v1().await;
+    let (client, mut socket) = runtime.client(with_http()).await;
+    let call = tokio::spawn(client.remote(add { a: 1, b: 2 }));
+    let request = runtime.post().await;
+    let sent = request.call();
+    let mut stream = request.begin_answer(1000).await;
+    // The head and 30 s more, wherever in between the client reads the head.
+    for _ in 0..6 {
+        // The client may have given up already.
+        let _ = stream.write_all(b"x").await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(11)).await;
+        tokio::time::resume();
+    }
+    assert_eq!(socket.accepted().await, sent);
+    call.abort();
 }

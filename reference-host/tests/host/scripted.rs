@@ -69,7 +69,13 @@ pub(crate) struct Runtime {
 pub(crate) struct Request {
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Vec<u8>,
-    answer: oneshot::Sender<(u16, Vec<u8>)>,
+    answer: oneshot::Sender<Answer>,
+}
+
+enum Answer {
+    Whole(u16, Vec<u8>),
+    /// The head of a body of so many bytes; the test writes the rest.
+    Begin(usize, oneshot::Sender<TcpStream>),
 }
 
 impl Request {
@@ -82,7 +88,14 @@ impl Request {
     }
 
     pub(crate) fn raw_answer(self, status: u16, body: Vec<u8>) {
-        self.answer.send((status, body)).unwrap();
+        assert!(self.answer.send(Answer::Whole(status, body)).is_ok());
+    }
+
+    /// Answers 200 with a body of `len` bytes, which the caller writes.
+    pub(crate) async fn begin_answer(self, len: usize) -> TcpStream {
+        let (give, taken) = oneshot::channel();
+        assert!(self.answer.send(Answer::Begin(len, give)).is_ok());
+        within(taken).await.unwrap()
     }
 
     /// Ends the connection without an answer.
@@ -201,18 +214,25 @@ async fn serve(
             if post.send(request).is_err() {
                 return;
             }
-            let Ok(answer) = answered.await else { return };
-            answer
+            match answered.await {
+                Ok(Answer::Whole(status, body)) => (status, body),
+                Ok(Answer::Begin(len, give)) => {
+                    stream.write_all(&head_of(200, len)).await.unwrap();
+                    give.send(stream).unwrap();
+                    return;
+                }
+                Err(_) => return,
+            }
         };
-        let head = format!(
-            "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        let answer = [head.into_bytes(), body].concat();
+        let answer = [head_of(status, body.len()), body].concat();
         if stream.write_all(&answer).await.is_err() {
             return;
         }
     }
+}
+
+fn head_of(status: u16, len: usize) -> Vec<u8> {
+    format!("HTTP/1.1 {status} X\r\ncontent-length: {len}\r\n\r\n").into_bytes()
 }
 
 async fn request(stream: &mut TcpStream) -> Option<(String, HashMap<String, String>, Vec<u8>)> {
