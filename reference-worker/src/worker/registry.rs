@@ -87,14 +87,17 @@ impl Registry {
                 Box::pin(async move {
                     let call = bind::<F>(&arguments)?;
                     drop(arguments);
-                    encode(&call.invoke().await?)
+                    let result = call.invoke().await.map_err(raised::<F>)?;
+                    encode(&result)
                 })
             }))
         } else {
             Function::Sync(Arc::new(|arguments| {
                 let call = bind::<F>(arguments)?;
                 // The body of a sync function never waits, so this polls it once.
-                let result = tokio::runtime::Handle::current().block_on(call.invoke())?;
+                let result = tokio::runtime::Handle::current()
+                    .block_on(call.invoke())
+                    .map_err(raised::<F>)?;
                 encode(&result)
             }))
         };
@@ -175,6 +178,18 @@ impl Registry {
 fn bind<F: RemoteBody>(arguments: &[u8]) -> Result<F, RemoteError> {
     let document = safepickle::decode(arguments).map_err(undecodable)?;
     Ok(remote::decode_arguments(document.root())?)
+}
+
+/// Says which function an error came from, as a traceback does in its last line.
+fn raised<F: RemoteBody>(error: RemoteError) -> RemoteError {
+    let place = || match F::target() {
+        Ok(target) => format!("in {target}\n{error}"),
+        Err(_) => format!("in {}\n{error}", F::NAME),
+    };
+    RemoteError {
+        traceback: Some(error.traceback.clone().unwrap_or_else(place)),
+        ..error
+    }
 }
 
 fn undecodable(error: safepickle::DecodeError) -> RemoteError {

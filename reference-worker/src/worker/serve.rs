@@ -1,13 +1,12 @@
 //! The worker process: frames in, functions run, frames out.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agentix_protocol::error::{ErrorType, RemoteError};
+use agentix_protocol::error::RemoteError;
 use agentix_protocol::framing::{self, FrameDecoder, FrameTooLong};
 use agentix_protocol::ident::CallId;
 use agentix_protocol::message::Call;
@@ -17,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use super::caught;
 use super::descriptors::Pipe;
 use super::group;
 use super::registry::{Ended, Function, Registry};
@@ -65,6 +65,7 @@ pub fn serve_stdio(registry: Registry) -> ExitCode {
 
 fn serve(registry: Registry) -> Result<u8, Box<dyn std::error::Error>> {
     let pipe = Pipe::take()?;
+    caught::remember_places();
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .max_blocking_threads(threads())
         .enable_all()
@@ -210,7 +211,8 @@ impl Worker {
     fn joined(&mut self, joined: Joined) {
         let (task, ended) = match joined {
             Ok((task, ended)) => (task, ended),
-            Err(error) => (error.id(), Err(failed(error))),
+            // Dropped: its call was cancelled, which the dispatcher has answered.
+            Err(error) => (error.id(), Err(RemoteError::cancelled())),
         };
         if let Some(id) = self.calls.remove(&task) {
             self.aborts.remove(&id);
@@ -241,11 +243,11 @@ impl Worker {
         let (handle, is_sync) = match self.registry.resolve(&call.callable) {
             Ok(Function::Async(function)) => {
                 // Called in the task, so that decoding takes place there, and a panic too.
-                let task = async move { function(arguments).await };
+                let task = caught::run_async(async move { function(arguments).await });
                 (self.async_calls.spawn(task), false)
             }
             Ok(Function::Sync(function)) => {
-                let task = move || function(&arguments);
+                let task = move || caught::run(|| function(&arguments));
                 (self.sync_calls.spawn_blocking(task), true)
             }
             Err(error) => {
@@ -268,25 +270,6 @@ impl Worker {
                 "call {id} was cancelled; if its function runs already it runs on, and its result is discarded"
             ));
         }
-    }
-}
-
-/// The error of a call whose task has no result.
-fn failed(error: JoinError) -> RemoteError {
-    match error.try_into_panic() {
-        Ok(payload) => RemoteError::new(ErrorType::Other("panic".into()), panic_message(&*payload)),
-        // The dispatcher has answered a call that was cancelled.
-        Err(_) => RemoteError::cancelled(),
-    }
-}
-
-fn panic_message(payload: &(dyn Any + Send)) -> String {
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a panic without a message".to_owned()
     }
 }
 
