@@ -9,6 +9,7 @@ mod runtime_http;
 mod runtime_repeat;
 mod scripted_calls;
 mod scripted_framing;
+mod scripted_hold;
 mod scripted_life;
 mod scripted_side;
 mod worker_calls;
@@ -30,6 +31,7 @@ pub(crate) fn all() -> Vec<&'static Case> {
         runtime_death::CASES,
         scripted_calls::CASES,
         scripted_framing::CASES,
+        scripted_hold::CASES,
         scripted_life::CASES,
         scripted_side::CASES,
         worker_calls::CASES,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,6 +59,9 @@ struct Selection {
     req: Vec<String>,
 }
 
+/// Two: most of what the suite does is wait, and more at a time would make slow machines look like slow testees.
+const JOBS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum RoleArg {
     /// Serves HTTP and Socket.IO, and supervises a worker.
@@ -92,6 +96,9 @@ struct RunArgs {
     /// Multiplies every wait of the suite; above 1 for slow machines.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     timeout_scale: f64,
+    /// How many testees are tested at a time; the cases of one run one after the other.
+    #[arg(long, value_name = "N", default_value_t = JOBS)]
+    jobs: NonZeroUsize,
     /// Command that starts the testee.
     #[arg(last = true, value_name = "CMD")]
     testee_command: Vec<OsString>,
@@ -107,6 +114,7 @@ impl Default for RunArgs {
             format: Format::Pretty,
             out: None,
             timeout_scale: 1.0,
+            jobs: JOBS,
             testee_command: Vec::new(),
         }
     }
@@ -215,7 +223,7 @@ fn run_command(args: RunArgs) -> Result<u8, Problem> {
     let runtime = runtime.map_err(|error| Problem::fault(error.to_string()))?;
     let status = runtime.block_on(async {
         tokio::select! {
-            run = runner::run(&testees, &cases, clock, &mut report) => run.exit_status(),
+            run = runner::run(&testees, &cases, clock, args.jobs.get(), &mut report) => run.exit_status(),
             // Dropping the run kills every process group that it started.
             () = interrupted() => exit::INTERRUPTED,
         }

@@ -57,7 +57,7 @@ impl Report {
         self.line(&json::start(testees, total));
     }
 
-    pub(crate) fn begin(&mut self, testee: &Testee, case: &Case) {
+    pub(crate) fn begin(&self, testee: &Testee, case: &Case) {
         self.progress.begin(&testee.name, case.id);
     }
 

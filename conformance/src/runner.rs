@@ -1,12 +1,13 @@
 //! Runs the selected cases against each testee.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::timeout;
 
 use crate::case::{Body, Case, Kind};
@@ -89,45 +90,65 @@ impl Run {
     }
 }
 
-/// Runs `cases` against `testees`, in order, one case at a time.
+/// Runs `cases` against `testees`: one case at a time for each, up to `jobs` testees at a time.
 pub(crate) async fn run(
     testees: &[Testee],
     cases: &[&'static Case],
     clock: Clock,
+    jobs: usize,
     report: &mut Report,
 ) -> Run {
-    let mut run = Run::default();
     report.start(testees, cases);
-    for testee in testees {
-        let mut lane = Lane {
-            testee,
-            clock,
-            shared: None,
-            broken: None,
-        };
-        for case in cases.iter().copied().filter(|case| testee.takes(case)) {
-            report.begin(testee, case);
-            let started = Instant::now();
-            let (status, transcript) = lane.run(case).await;
-            let record = Record {
-                testee: testee.name.clone(),
-                case,
-                status,
-                elapsed: started.elapsed(),
-                transcript,
-                repeat: testee.repeat.replace("{case}", case.id),
-            };
-            report.record(&record);
-            run.records.push(record);
-        }
-        if let Some(StartError(reason)) = &lane.broken {
-            run.unstartable.push((testee.name.clone(), reason.clone()));
-        }
-        if let Some(shared) = lane.shared.take() {
-            shared.stop(clock).await;
-        }
+    let shared = RefCell::new(report);
+    let lanes = testees
+        .iter()
+        .enumerate()
+        .map(async |(number, testee)| (number, run_lane(testee, cases, clock, &shared).await));
+    let mut lanes: Vec<_> = stream::iter(lanes).buffer_unordered(jobs).collect().await;
+    lanes.sort_by_key(|(number, _)| *number);
+    let mut run = Run::default();
+    for (_, lane) in lanes {
+        run.records.extend(lane.records);
+        run.unstartable.extend(lane.unstartable);
     }
-    report.finish(&run);
+    shared.into_inner().finish(&run);
+    run
+}
+
+async fn run_lane(
+    testee: &Testee,
+    cases: &[&'static Case],
+    clock: Clock,
+    report: &RefCell<&mut Report>,
+) -> Run {
+    let mut run = Run::default();
+    let mut lane = Lane {
+        testee,
+        clock,
+        shared: None,
+        broken: None,
+    };
+    for case in cases.iter().copied().filter(|case| testee.takes(case)) {
+        report.borrow().begin(testee, case);
+        let started = Instant::now();
+        let (status, transcript) = lane.run(case).await;
+        let record = Record {
+            testee: testee.name.clone(),
+            case,
+            status,
+            elapsed: started.elapsed(),
+            transcript,
+            repeat: testee.repeat.replace("{case}", case.id),
+        };
+        report.borrow_mut().record(&record);
+        run.records.push(record);
+    }
+    if let Some(StartError(reason)) = &lane.broken {
+        run.unstartable.push((testee.name.clone(), reason.clone()));
+    }
+    if let Some(shared) = lane.shared.take() {
+        shared.stop(clock).await;
+    }
     run
 }
 

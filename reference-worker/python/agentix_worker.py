@@ -1037,11 +1037,11 @@ class Dispatcher:
         if call_id in self._seen:
             say("warning", "call %r ignored: its id was used before" % call_id)
             return
-        self._seen.add(call_id)
         problem = self._problem_with(frame)
         if problem is not None:
             self._send(error_frame(call_id, "BadRequest", problem))
             return
+        self._seen.add(call_id)
         self._runner.accept(Call(call_id, frame["callable"], frame["arguments"]))
 
     def _cancel(self, frame):

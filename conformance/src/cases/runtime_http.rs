@@ -17,7 +17,7 @@ cases! {
     Runtime "runtime/http/large", "a result of 1 MiB and arguments of 1 MiB",
         ["AGX-HTTP-020"], large;
     Runtime "runtime/http/accepted", "202 past the wait, then the outcome on the connection named by `agentix-sid` alone",
-        ["AGX-CALL-033", "AGX-HTTP-020", "AGX-HTTP-025", "AGX-CALL-031"], accepted;
+        ["AGX-CALL-033", "AGX-HTTP-020", "AGX-HTTP-025", "AGX-CALL-031", "AGX-CALL-066"], accepted;
     Runtime "runtime/http/accepted-no-sid", "202 without a usable sid: the outcome goes to every connection on `/rpc`",
         ["AGX-CALL-034"], accepted_no_sid;
     Runtime "runtime/http/freed-by-all", "an outcome sent to every connection is freed when each has acked or left",
@@ -42,6 +42,12 @@ cases! {
         ["AGX-HTTP-031"], caller_gone;
     Runtime "runtime/http/cancelled", "a waiting POST whose call is cancelled is 200 with Cancelled, the canceller hears it",
         ["AGX-CALL-054"], cancelled;
+    Runtime "runtime/http/resumed-while-waiting", "a resume while a POST waits: the sender and the POST both get the outcome",
+        ["AGX-CALL-067", "AGX-CALL-065"], resumed_while_waiting;
+    Runtime "runtime/http/repeated-while-waiting", "a repeat over HTTP while a POST waits: 202, and the outcome on `/rpc` too",
+        ["AGX-HTTP-044", "AGX-HTTP-040", "AGX-HTTP-043"], repeated_while_waiting;
+    Runtime "runtime/http/too-large", "a body over 256 MiB is 413; others are served meanwhile",
+        ["AGX-HTTP-026", "AGX-HTTP-027", "AGX-HTTP-024", "AGX-LIM-003"], too_large;
     Runtime "runtime/http/bad-body", "a body that is not msgpack or no map is 400",
         ["AGX-HTTP-022", "AGX-HTTP-020", "AGX-RPC-040"], bad_body;
     Runtime "runtime/http/bad-id", "a body without a valid id is 400",
@@ -463,6 +469,78 @@ async fn cancelled(case: RuntimeCase) -> Verdict {
         &1,
         &host.outcomes_so_far(&id),
     )
+}
+
+async fn resumed_while_waiting(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let (id, key) = (fresh_id(), fresh_key());
+    let arguments = args([key.clone(), Value::Float(0.4)]);
+    let http = case.http();
+    let post = http.call(
+        &[PATIENT],
+        messages::call(&id, "conformance::count_slow", &arguments),
+    );
+    let resume = async {
+        case.until_counted(&mut host, &key, 1).await?;
+        host.resume(&[&id]).await?;
+        host.outcome(&id).await
+    };
+    let (response, heard) = tokio::join!(post, resume);
+    heard?.is("AGX-CALL-067", &Value::Int(1))?;
+    done("AGX-CALL-067", &response?)?.is("AGX-CALL-067", &Value::Int(1))?;
+    case.alive(&mut host).await?;
+    equal("AGX-CALL-067", "outcomes", &1, &host.outcomes_so_far(&id))
+}
+
+async fn repeated_while_waiting(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    let sid = host.sid.clone();
+    let (id, key) = (fresh_id(), fresh_key());
+    let arguments = args([key.clone(), Value::Float(0.5)]);
+    let body = messages::call(&id, "conformance::count_slow", &arguments);
+    let http = case.http();
+    let post = http.call(&[PATIENT], body.clone());
+    let repeat = async {
+        case.until_counted(&mut host, &key, 1).await?;
+        let response = http.call(&[PATIENT, ("agentix-sid", &sid)], body).await?;
+        waiting("AGX-HTTP-040", &response, &id)?;
+        host.outcome(&id).await
+    };
+    let (response, heard) = tokio::join!(post, repeat);
+    heard?.is("AGX-HTTP-044", &Value::Int(1))?;
+    done("AGX-HTTP-044", &response?)?.is("AGX-HTTP-044", &Value::Int(1))?;
+    case.counted("AGX-CALL-003", &mut host, &key, 1).await?;
+    equal("AGX-HTTP-044", "outcomes", &1, &host.outcomes_so_far(&id))
+}
+
+async fn too_large(case: RuntimeCase) -> Verdict {
+    let mut host = case.host().await?;
+    case.alive(&mut host).await?;
+    let id = fresh_id();
+    // A call whose arguments alone are as long as a whole message may be.
+    let mut head = messages::call(&id, "conformance::echo", b"");
+    let _ = head.split_off(head.len() - 2);
+    head.push(0xc6);
+    head.extend(268_435_456_u32.to_be_bytes());
+    let http = case.http();
+    let upload = http.call_of_zeros(&head, 268_435_456);
+    let meanwhile = async {
+        for _ in 0..20 {
+            case.alive(&mut host).await?;
+        }
+        Ok::<_, crate::verdict::Stop>(())
+    };
+    let (response, served) = tokio::join!(upload, meanwhile);
+    served?;
+    let response = response?;
+    status("AGX-HTTP-026", 413, &response)?;
+    let outcome = Outcome::read_http(&response.body)?;
+    exact_body(&outcome, &response.body)?;
+    outcome.plain_error_of("AGX-HTTP-026", "PayloadTooLarge")?;
+    case.alive(&mut host).await?;
+    let body = messages::call(&id, "conformance::echo", &args([Value::Int(1)]));
+    let response = case.http().call(&[PATIENT], body).await?;
+    done("AGX-HTTP-024", &response)?.is("AGX-HTTP-024", &Value::Int(1))
 }
 
 async fn bad_body(case: RuntimeCase) -> Verdict {

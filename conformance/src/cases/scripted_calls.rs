@@ -187,6 +187,20 @@ async fn error_incomplete(mut case: ScriptedCase) -> Verdict {
             map([("type", text("T")), ("message", text("m"))]),
             full("T", "m"),
         ),
+        (
+            map([
+                ("type", Msg::Int(1)),
+                ("message", bin(b"m")),
+                ("traceback", Msg::Array(vec![])),
+                ("cancelled", text("yes")),
+                ("returncode", text("1")),
+            ]),
+            full("Unknown", ""),
+        ),
+        (
+            map([("cancelled", Msg::Nil), ("type", text("T"))]),
+            full("T", ""),
+        ),
     ];
     let mut id = first;
     for (sent, expected) in errors {

@@ -30,7 +30,9 @@ cases! {
     Scripted "runtime/life/boot-error", "`boot_error`: WorkerUnavailable with the cause, for each waiting call",
         ["AGX-CALL-072", "AGX-CALL-073", "AGX-PIPE-036"], boot_error;
     Scripted "runtime/life/exit-before-ready", "an exit before `ready`: WorkerUnavailable at once",
-        ["AGX-CALL-072", "AGX-CALL-073", "AGX-PIPE-036"], exit_before_ready;
+        ["AGX-CALL-072", "AGX-CALL-071", "AGX-CALL-073", "AGX-PIPE-036"], exit_before_ready;
+    Scripted "runtime/life/killed-before-ready", "a worker killed before `ready`: WorkerUnavailable with minus the signal",
+        ["AGX-CALL-071", "AGX-CALL-072", "AGX-PIPE-036"], killed_before_ready;
     Scripted "runtime/life/output-closed-before-ready", "a closed output before `ready`: WorkerUnavailable at once",
         ["AGX-CALL-072", "AGX-PIPE-036", "AGX-PIPE-037"], output_closed_before_ready;
     Scripted "runtime/life/never-ready", "no `ready` within 15 s: WorkerUnavailable, and the process is ended",
@@ -46,7 +48,7 @@ cases! {
     Scripted "runtime/life/old-worker-forgotten", "a new worker's outcomes count, and ids stay closed",
         ["AGX-CALL-023", "AGX-CALL-003"], old_worker_forgotten;
     Scripted "runtime/stop/sigterm", "SIGTERM: `shutdown` to the worker, then the runtime ends",
-        ["AGX-PIPE-042", "AGX-PIPE-043", "AGX-PIPE-044"], sigterm;
+        ["AGX-PIPE-042", "AGX-PIPE-043", "AGX-PIPE-044", "AGX-CON-081"], sigterm;
     Scripted "runtime/stop/sigint", "SIGINT does the same",
         ["AGX-PIPE-043", "AGX-PIPE-042"], sigint;
     Scripted "runtime/stop/idle", "a runtime that never had a worker ends on SIGTERM",
@@ -213,8 +215,8 @@ async fn last_words(mut case: ScriptedCase) -> Verdict {
     died(&mut host, &open, Some(5)).await
 }
 
-/// Ends the case unless that call ended with `WorkerUnavailable` whose message holds `cause`.
-async fn unavailable(host: &mut Session, id: &str, cause: &str) -> Verdict {
+/// Ends the case unless that call ended with `WorkerUnavailable` whose message holds `cause`; gives the return code.
+async fn unavailable(host: &mut Session, id: &str, cause: &str) -> Verdict<Option<i64>> {
     let (_, terminal) = host.terminal(id).await?;
     exact_payload(&terminal)?;
     let error = terminal
@@ -225,7 +227,8 @@ async fn unavailable(host: &mut Session, id: &str, cause: &str) -> Verdict {
         "AGX-CALL-073",
         format_args!("a message with the cause {cause:?}"),
         format_args!("{error:?}"),
-    )
+    )?;
+    Ok(error.returncode)
 }
 
 async fn boot_error(mut case: ScriptedCase) -> Verdict {
@@ -256,7 +259,18 @@ async fn exit_before_ready(mut case: ScriptedCase) -> Verdict {
     host.call(&id, "app::run", &args([])).await?;
     let mut worker = case.worker().await?;
     worker.exit(3).await?;
-    unavailable(&mut host, &id, "3").await
+    let returncode = unavailable(&mut host, &id, "3").await?;
+    equal("AGX-CALL-071", "returncode", &Some(3), &returncode)
+}
+
+async fn killed_before_ready(mut case: ScriptedCase) -> Verdict {
+    let mut host = case.runtime.host().await?;
+    let id = fresh_id();
+    host.call(&id, "app::run", &args([])).await?;
+    let worker = case.worker().await?;
+    worker.kill()?;
+    let returncode = unavailable(&mut host, &id, "").await?;
+    equal("AGX-CALL-071", "returncode", &Some(-9), &returncode)
 }
 
 async fn output_closed_before_ready(mut case: ScriptedCase) -> Verdict {
@@ -476,7 +490,8 @@ async fn stops(mut case: ScriptedCase, signal: Signal) -> Verdict {
         &came.body,
     )?;
     worker.exit(0).await?;
-    host.closed().await?;
+    let code = host.closed().await?;
+    equal("AGX-CON-081", "close code", &Some(1012), &code)?;
     ends(&mut case, "AGX-PIPE-043").await
 }
 
@@ -492,7 +507,8 @@ async fn idle(mut case: ScriptedCase) -> Verdict {
     let mut host = case.runtime.host().await?;
     host.fence().await?;
     case.process.signal(Signal::TERM);
-    host.closed().await?;
+    let code = host.closed().await?;
+    equal("AGX-CON-081", "close code", &Some(1012), &code)?;
     ends(&mut case, "AGX-PIPE-043").await
 }
 

@@ -18,7 +18,7 @@ cases! {
     Scripted "runtime/side/emit-before-ready", "events sent before `ready` are relayed",
         ["AGX-PIPE-034", "AGX-SIDE-031"], emit_before_ready;
     Scripted "runtime/side/forged", "events on `/rpc`, `/` and malformed names are refused",
-        ["AGX-PIPE-023"], forged;
+        ["AGX-PIPE-023", "AGX-CON-044"], forged;
     Scripted "runtime/side/emit-malformed", "a frame whose data is not one msgpack value is lost alone",
         ["AGX-SIDE-035", "AGX-PIPE-006"], emit_malformed;
     Scripted "runtime/side/inbound", "a host's event reaches the worker, byte by byte",
@@ -199,7 +199,7 @@ async fn emit_before_ready(mut case: ScriptedCase) -> Verdict {
 
 async fn forged(mut case: ScriptedCase) -> Verdict {
     let (mut host, mut worker, id) = case.running().await?;
-    let long = format!("/{}", "n".repeat(128));
+    let long = format!("/{}", "n".repeat(256));
     host.join("/").await?;
     let result = crate::messages::result(&id, &Value::Int(9).dump());
     let before = host.events_so_far("/rpc").len();

@@ -6,7 +6,7 @@ use crate::case::cases;
 use crate::context::{RunningWorker, WorkerCase, fresh_id};
 use crate::messages::frame;
 use crate::msgpack::{Msg, bin};
-use crate::outcome::exact_frame;
+use crate::outcome::{Outcome, exact_frame};
 use crate::pickle::{Value, args, call_arguments, text};
 use crate::verdict::{Verdict, check, equal, fail};
 
@@ -37,6 +37,8 @@ cases! {
         ["AGX-COD-010", "AGX-PIPE-013"], key_order;
     Worker "worker/call/context-absent", "nil and an empty bin are no context",
         ["AGX-WRK-021", "AGX-RPC-019"], context_absent;
+    Worker "worker/call/context-undecodable", "a context that does not decode is ignored, or an error of its call",
+        ["AGX-WRK-022", "AGX-WRK-020"], context_undecodable;
     Worker "worker/call/async-concurrent", "an async function that waits delays nothing",
         ["AGX-WRK-015", "AGX-WRK-002"], async_concurrent;
     Worker "worker/call/sync-blocks-nothing", "a sync function that blocks delays no async function",
@@ -295,6 +297,27 @@ async fn context_absent(case: WorkerCase) -> Verdict {
             .is("AGX-WRK-021", &Value::Int(1))?;
     }
     Ok(())
+}
+
+async fn context_undecodable(case: WorkerCase) -> Verdict {
+    let mut worker = case.ready().await?;
+    let (id, key) = (fresh_id(), text(&fresh_id()));
+    let body = frame::call(
+        &id,
+        "conformance::count",
+        &args([key.clone()]),
+        bin(b"no pickle"),
+    );
+    worker.pipe.send(&body).await?;
+    let ran = match worker.pipe.outcome(&id).await? {
+        Outcome::Value(_) => 1,
+        error @ Outcome::Error(_) => {
+            error.plain_error_of("AGX-WRK-022", "ArgumentsDecodeError")?;
+            0
+        }
+    };
+    let counted = worker.value_of("counted", [key]).await?;
+    equal("AGX-WRK-022", "executions", &Value::Int(ran), &counted)
 }
 
 /// Long enough to still run when the case is over; every case cancels what it started.

@@ -40,7 +40,7 @@ cases! {
     Worker "worker/result/unpicklable", "a value that cannot be pickled",
         ["AGX-WRK-018"], unpicklable;
     Worker "worker/bad-call/fields", "a call whose fields have wrong types is BadRequest, with its id",
-        ["AGX-WRK-012"], bad_fields;
+        ["AGX-WRK-012", "AGX-WRK-011"], bad_fields;
     Worker "worker/bad-call/id", "a call without a valid id is BadRequest, with the empty id",
         ["AGX-WRK-012"], bad_id;
 }
@@ -343,26 +343,32 @@ async fn unpicklable(case: WorkerCase) -> Verdict {
 
 async fn bad_fields(case: WorkerCase) -> Verdict {
     let mut worker = case.ready().await?;
-    for (what, payload) in malformed_calls("x") {
+    let id = fresh_id();
+    let payloads = malformed_calls(&id);
+    for (count, (what, payload)) in payloads.into_iter().enumerate() {
         worker.alive().await?;
-        let id = fresh_id();
-        let payload = malformed_calls(&id)
-            .into_iter()
-            .find(|(name, _)| *name == what)
-            .map_or(payload, |(_, payload)| payload);
-        // The payload of `call` without its map head of one byte, after a `type`.
+        // The payload of `call`, whose map head is one byte, with a `type` before its keys.
         let mut body = vec![payload[0] + 1];
         body.extend(b"\xa4type\xa4call");
         body.extend_from_slice(&payload[1..]);
         worker.pipe.send(&body).await?;
-        let terminal = worker.pipe.terminal(&id).await?;
+        let terminal = worker.pipe.terminal(&id).await;
+        let terminal = terminal.map_err(|stop| stop.in_case_of(what))?;
         exact_frame(&terminal)?;
         let error = terminal.outcome.plain_error_of("AGX-WRK-012", "BadRequest");
         error.map_err(|stop| stop.in_case_of(what))?;
         worker.alive().await?;
-        worker.pipe.terminals("AGX-WRK-010", &id, 1)?;
+        worker.pipe.terminals("AGX-WRK-010", &id, count + 1)?;
     }
-    Ok(())
+    // The id was taken from no well-formed frame: the corrected call runs.
+    worker
+        .call(&id, "conformance::echo", &args([Value::Int(1)]))
+        .await?;
+    worker
+        .pipe
+        .outcome(&id)
+        .await?
+        .is("AGX-WRK-011", &Value::Int(1))
 }
 
 async fn bad_id(case: WorkerCase) -> Verdict {

@@ -5,7 +5,7 @@ use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -39,6 +39,29 @@ impl Response {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
     }
+}
+
+/// Reads a response whose body has a length, or ends with the connection.
+fn parse(answer: &[u8]) -> Option<Response> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let mut headers = HeaderMap::new();
+    for line in lines {
+        let (name, value) = line.split_once(':')?;
+        let name: http::HeaderName = name.trim().parse().ok()?;
+        headers.append(name, value.trim().parse().ok()?);
+    }
+    let mut body = &answer[end + 4..];
+    if let Some(length) = headers.get("content-length") {
+        body = body.get(..length.to_str().ok()?.parse().ok()?)?;
+    }
+    Some(Response {
+        status,
+        headers,
+        body: Bytes::copy_from_slice(body),
+    })
 }
 
 impl Http {
@@ -129,6 +152,63 @@ impl Http {
             Ok(()) => Ok(stream),
             Err(error) => Err(missed("a connection that takes a request", error)),
         }
+    }
+
+    /// `POST /call` with a body of `head` and then that many zeros, written until the answer comes.
+    pub(crate) async fn call_of_zeros(&self, head: &[u8], zeros: usize) -> Verdict<Response> {
+        let what = "a response to a large POST /call";
+        let clock = self.wire.clock;
+        let length = head.len() + zeros;
+        self.record(
+            "POST",
+            &format!("/call, a body of {length} bytes"),
+            &[],
+            head,
+        );
+        let mut stream = self.endpoint.connect(clock).await?;
+        let request = format!(
+            "POST /call HTTP/1.1\r\nhost: {}\r\ncontent-type: application/msgpack\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n",
+            self.endpoint
+        );
+        let (mut reader, mut writer) = stream.split();
+        let write = async {
+            writer.write_all(request.as_bytes()).await?;
+            writer.write_all(head).await?;
+            let piece = vec![0; 64 * 1024];
+            let mut left = zeros;
+            while left > 0 {
+                let len = left.min(piece.len());
+                writer.write_all(&piece[..len]).await?;
+                left -= len;
+            }
+            Ok::<_, std::io::Error>(())
+        };
+        let read = async {
+            let mut answer = Vec::new();
+            let mut limited = (&mut reader).take(64 * 1024);
+            let done = limited.read_to_end(&mut answer).await;
+            // A connection that is reset behind the answer does not take the answer back.
+            if answer.is_empty() {
+                done.map(|_| answer)
+            } else {
+                Ok(answer)
+            }
+        };
+        let exchange = async {
+            // A runtime may answer and hang up before it has read everything: then writing fails.
+            let (_, answer) = tokio::join!(write, read);
+            answer
+        };
+        let answer = timeout(clock.answer() * 3, exchange).await;
+        let answer = answer.map_err(|_| silence(what, clock.answer() * 3))?;
+        let answer = answer.map_err(|error| missed(what, error))?;
+        self.wire.transcript.text(
+            "http",
+            Direction::Received,
+            "response",
+            &String::from_utf8_lossy(&answer),
+        );
+        parse(&answer).ok_or_else(|| missed(what, crate::verdict::shorten(&answer)))
     }
 
     fn record(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
