@@ -222,27 +222,27 @@ fn run_command(args: RunArgs) -> Result<u8, Problem> {
         .build();
     let runtime = runtime.map_err(|error| Problem::fault(error.to_string()))?;
     let status = runtime.block_on(async {
-        tokio::select! {
+        // Before anything is started, so that nothing that was started outlives a signal.
+        let interrupted = interruption()?;
+        Ok(tokio::select! {
             run = runner::run(&testees, &cases, clock, args.jobs.get(), &mut report) => run.exit_status(),
             // Dropping the run kills every process group that it started.
-            () = interrupted() => exit::INTERRUPTED,
-        }
+            () = interrupted => exit::INTERRUPTED,
+        })
     });
-    Ok(status)
+    status.map_err(|error: io::Error| Problem::fault(format!("signal handlers: {error}")))
 }
 
-async fn interrupted() {
-    let wait = async || -> io::Result<()> {
-        let mut term = signal(SignalKind::terminate())?;
+/// Takes SIGINT and SIGTERM from now on; ends when one comes.
+fn interruption() -> io::Result<impl Future<Output = ()>> {
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut term = signal(SignalKind::terminate())?;
+    Ok(async move {
         tokio::select! {
-            done = tokio::signal::ctrl_c() => done,
-            _ = term.recv() => Ok(()),
+            _ = int.recv() => {}
+            _ = term.recv() => {}
         }
-    };
-    if wait().await.is_err() {
-        // Without a handler the signal ends the process by itself.
-        std::future::pending::<()>().await;
-    }
+    })
 }
 
 fn testees(args: &RunArgs, functions: &Functions) -> Result<Vec<Testee>, Problem> {
