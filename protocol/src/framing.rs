@@ -55,7 +55,14 @@ pub fn header(body_len: usize) -> Result<[u8; HEADER_BYTES], BodyTooLong> {
         .map_err(|_| too_long)
 }
 
+/// Largest body that is always copied out of the buffer, and never split off: about what a read
+/// brings.
+const COPY_BYTES: usize = 64 * 1024;
+
 /// Cuts a byte stream into frame bodies.
+///
+/// A body shares its memory with no other body: one that is held for long, as a small outcome
+/// may be, holds nothing but itself.
 ///
 /// # Example
 ///
@@ -123,7 +130,15 @@ impl FrameDecoder {
             return Ok(None);
         }
         self.buffer.advance(HEADER_BYTES);
-        Ok(Some(self.buffer.split_to(len).freeze()))
+        // Whatever is copied is no longer than this body: the whole stays linear.
+        if len <= COPY_BYTES || len < self.buffer.len() - len {
+            let body = Bytes::copy_from_slice(&self.buffer[..len]);
+            self.buffer.advance(len);
+            return Ok(Some(body));
+        }
+        let body = self.buffer.split_to(len).freeze();
+        self.buffer = BytesMut::from(&self.buffer[..]);
+        Ok(Some(body))
     }
 
     /// Are there no bytes of a further frame?
@@ -156,6 +171,25 @@ mod tests {
         assert_eq!(decoder.next_frame(), Err(error));
         decoder.push(&[0; 64]);
         assert_eq!(decoder.next_frame(), Err(error));
+    }
+
+    #[test]
+    fn bodies_share_no_memory() {
+        let frame = |len: usize| {
+            let mut frame = header(len).unwrap().to_vec();
+            frame.resize(HEADER_BYTES + len, 0xc0);
+            frame
+        };
+        let large = COPY_BYTES + 1;
+        let mut decoder = FrameDecoder::default();
+        decoder.push(&[frame(3), frame(large), frame(5), frame(large)].concat());
+        for len in [3, large, 5, large] {
+            let body = decoder.next_frame().unwrap().unwrap();
+            assert_eq!(body.len(), len);
+            // Nobody else holds its memory, so it can be taken over.
+            assert!(body.try_into_mut().is_ok());
+        }
+        assert!(decoder.is_empty());
     }
 
     #[test]

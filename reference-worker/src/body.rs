@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
@@ -38,7 +38,7 @@ pub(crate) async fn read(
     if declared > limit && expects_continue {
         return Err(too_large);
     }
-    let mut data = BytesMut::new();
+    let mut data = Vec::new();
     while declared <= limit
         && let Some(frame) = body.frame().await
     {
@@ -55,7 +55,8 @@ pub(crate) async fn read(
     if declared > limit {
         return discard(body, too_large).await;
     }
-    Ok(data.freeze())
+    data.shrink_to_fit();
+    Ok(data.into())
 }
 
 async fn discard(mut body: Incoming, error: NoBody) -> Result<Bytes, NoBody> {

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::WorkerCommand;
 use crate::log;
+use crate::names::{BIND_HOST, BIND_PORT};
 use crate::server::{Config, Runtime};
 use crate::stop::Stop;
 
@@ -44,10 +45,10 @@ enum CliCommand {
 #[derive(Debug, clap::Args)]
 struct Serve {
     /// Name or address to listen on
-    #[arg(long, env = "AGENTIX_BIND_HOST", default_value = "127.0.0.1")]
+    #[arg(long, env = BIND_HOST, default_value = "127.0.0.1")]
     host: String,
     /// Port to listen on; 0 takes a free one
-    #[arg(long, env = "AGENTIX_BIND_PORT", default_value_t = 0)]
+    #[arg(long, env = BIND_PORT, default_value_t = 0)]
     port: u16,
     /// Command that runs the worker; by default the Python worker of this program
     #[arg(long, value_name = "CMD", conflicts_with_all = ["python", "path"])]

@@ -13,7 +13,7 @@ use agentix_protocol::http::{CallReply, Prefer};
 use agentix_protocol::ident::Namespace;
 use agentix_protocol::link::{Generation, Link, LinkConfig, LinkOutput};
 use agentix_protocol::message::Outcome;
-use agentix_protocol::names;
+use agentix_protocol::names::RPC;
 use agentix_protocol::packet::{Event, Payload, SocketPacket};
 use agentix_protocol::runtime::{ConnId, HttpId, RuntimeCalls, RuntimeConfig, RuntimeOutput};
 use bytes::Bytes;
@@ -24,13 +24,11 @@ use crate::command::WorkerCommand;
 use crate::inbox::{Inbox, Input, Inputs};
 use crate::json;
 use crate::log;
+use crate::names::WORKER_ID;
 use crate::outbox::{Item, Pressure};
 use crate::process::{Groups, Worker};
 use crate::random;
 use crate::session::{Session, SessionId, event_header, message_item};
-
-/// Environment variable that names a worker among those of all runtimes.
-const WORKER_ID: &str = "AGENTIX_WORKER_ID";
 
 #[derive(Debug)]
 struct Connection {
@@ -193,7 +191,7 @@ impl Driver {
                         return;
                     }
                 };
-                if namespace.as_str() == names::RPC {
+                if namespace.as_str() == RPC {
                     self.calls.connected(conn, sid.as_str());
                 }
                 let all = self.by_namespace.entry(namespace.clone()).or_default();
@@ -220,7 +218,7 @@ impl Driver {
         else {
             return;
         };
-        if namespace.as_str() == names::RPC {
+        if namespace.as_str() == RPC {
             self.calls.disconnected(conn);
         }
         if let Some(all) = self.by_namespace.get_mut(&namespace) {
@@ -245,7 +243,7 @@ impl Driver {
             ack,
             payload,
         } = event;
-        let accepted = if namespace.as_str() == names::RPC {
+        let accepted = if namespace.as_str() == RPC {
             match payload {
                 Payload::Binary(payload) => self.rpc(conn, &name, &payload, now),
                 // JSON on `/rpc` is silence.

@@ -19,6 +19,7 @@ mod http;
 mod inbox;
 mod json;
 mod log;
+mod names;
 mod outbox;
 mod polling;
 mod process;

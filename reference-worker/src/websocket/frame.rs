@@ -6,7 +6,7 @@
 
 use agentix_protocol::limits::MAX_MESSAGE_BYTES;
 use agentix_protocol::packet::MAX_HEADER_BYTES;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 /// Close codes that a runtime sends.
 pub(crate) mod close_code {
@@ -95,8 +95,8 @@ pub(crate) struct Decoder {
     frame: Option<Frame>,
     /// Kind of the message under way.
     message: Option<Kind>,
-    data: BytesMut,
-    control: BytesMut,
+    data: Vec<u8>,
+    control: Vec<u8>,
 }
 
 impl Decoder {
@@ -129,19 +129,21 @@ impl Decoder {
             match payload {
                 Payload::Data { last: false } => {}
                 Payload::Data { last: true } => {
-                    let data = self.data.split().freeze();
+                    let mut data = std::mem::take(&mut self.data);
+                    // An attachment may be held for long.
+                    data.shrink_to_fit();
                     return match self.message.take() {
-                        Some(Kind::Text) => String::from_utf8(data.into())
+                        Some(Kind::Text) => String::from_utf8(data)
                             .map(|text| Some(Message::Text(text)))
                             .map_err(|_| FrameError::NotUtf8),
                         // A data frame is decoded only while there is a message.
-                        Some(Kind::Binary) | None => Ok(Some(Message::Binary(data))),
+                        Some(Kind::Binary) | None => Ok(Some(Message::Binary(data.into()))),
                     };
                 }
                 Payload::Control(control) => {
-                    let data = self.control.split().freeze();
+                    let data = std::mem::take(&mut self.control);
                     return Ok(Some(match control {
-                        Control::Ping => Message::Ping(data),
+                        Control::Ping => Message::Ping(data.into()),
                         Control::Pong => Message::Pong,
                         Control::Close if data.len() == 1 => {
                             return Err(FrameError::Protocol("a close code of one byte"));

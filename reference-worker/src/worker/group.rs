@@ -1,18 +1,20 @@
 //! What a worker leaves behind when it ends.
 
+use crate::names::WORKER_ID;
 use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process};
 
 /// Rounds of looking for members: one that is forking while it is killed can leave another.
 const ROUNDS: usize = 10;
 
-/// Kills the other members of the worker's process group, if the worker leads it, as it does
-/// under `agentix-runtime`. One that does not lead its group shares it with strangers.
+/// Kills the other members of the worker's process group, if it was started by a runtime, which
+/// says so in `AGENTIX_WORKER_ID`, and leads its group. Otherwise the members may be strangers, as
+/// the other programs of a shell's pipeline are.
 ///
 /// A runtime that lives kills the group itself once its worker has ended; this is for a worker
 /// whose runtime is gone. Members are found in `/proc`: where there is none, nothing happens.
 pub(super) fn kill_others() {
     let own = getpid();
-    if getpgrp() != own {
+    if getpgrp() != own || std::env::var_os(WORKER_ID).is_none() {
         return;
     }
     for _ in 0..ROUNDS {

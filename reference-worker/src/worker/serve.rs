@@ -21,12 +21,11 @@ use super::descriptors::Pipe;
 use super::group;
 use super::registry::{Ended, Function, Registry};
 use crate::log;
+use crate::names::WORKER_THREADS;
 use crate::random;
 
 /// Sync functions that run at a time: 32, as in the Python implementation on a large machine.
 const DEFAULT_THREADS: usize = 32;
-/// Environment variable with another number of them.
-const THREADS: &str = "AGENTIX_WORKER_THREADS";
 /// How long async functions have to end after they were cancelled at the worker's end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 /// How long frames that are still queued have to be written at the worker's end.
@@ -81,7 +80,7 @@ fn serve(registry: Registry) -> Result<u8, Box<dyn std::error::Error>> {
 }
 
 fn threads() -> usize {
-    std::env::var(THREADS)
+    std::env::var(WORKER_THREADS)
         .ok()
         .and_then(|text| text.parse().ok())
         .filter(|count| *count > 0)

@@ -162,6 +162,37 @@ async fn a_worker_ends_when_its_runtime_was_killed() {
 }
 
 #[tokio::test]
+async fn a_worker_without_a_runtime_ends_what_is_left_of_its_group() {
+    for (id, stays) in [(Some("0123abcd"), false), (None, true)] {
+        // The shell becomes the worker, and so the worker leads the group.
+        let mut command = tokio::process::Command::new("sh");
+        command
+            .args(["-c", r#"sleep 1000 & echo "$!" >&2; exec "$0""#, WORKER])
+            .env_remove("AGENTIX_WORKER_ID")
+            .envs(id.map(|id| ("AGENTIX_WORKER_ID", id)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut worker = command.spawn().unwrap();
+        let stderr = worker.stderr.take().unwrap();
+        let mut lines = tokio::io::BufReader::new(stderr).lines();
+        let line = within("a line", lines.next_line()).await.unwrap();
+        let left: i32 = line.unwrap().parse().unwrap();
+        drop(worker.stdin.take());
+        let status = within("the worker's end", worker.wait()).await.unwrap();
+        assert_eq!(status.code(), Some(0));
+        if stays {
+            assert!(is_alive(left));
+            kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
+        } else {
+            until("the end of what was left", || !is_alive(left)).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_worker_told_to_stop_ends_and_is_replaced() {
     let runtime = Runtime::start().await;
     let worker: i32 = value(runtime.call(1, &pid {}).await);
