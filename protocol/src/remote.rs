@@ -346,7 +346,7 @@ pub const fn is_plausible_target(target: &str) -> bool {
     separators == 1 && part > 0
 }
 
-/// Declares remote functions; see [the module](crate::remote).
+/// Declares remote functions; see [the module](mod@crate::remote).
 ///
 /// ```text
 /// [pub] [async] fn NAME(PARAMETERS) [-> TYPE] = "module::qualname";      lives elsewhere
