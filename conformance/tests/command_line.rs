@@ -216,7 +216,11 @@ fn alive(pid: i32) -> bool {
     let known = Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok());
     // One that has ended, and that the init process has not collected yet, is still known.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    known && !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z"))
+    known
+        && !stat
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.starts_with(" Z"))
 }
 
 fn wait_until(what: &str, holds: impl Fn() -> bool) {

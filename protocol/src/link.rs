@@ -176,7 +176,7 @@ impl fmt::Display for Notice {
             Self::WorkerEnded { cause, calls } => {
                 write!(
                     f,
-                    "runtime worker exited: {cause}; {calls} running calls failed"
+                    "runtime worker exited: {cause}; running calls that failed with it: {calls}"
                 )
             }
         }

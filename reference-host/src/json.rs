@@ -1,7 +1,7 @@
 //! JSON for tools: arguments that a person types, results that a person or a script reads.
 //!
-//! Arguments become Python values as JSON suggests: object to `dict`, array to `list`, and so on. The
-//! keys of an object are sorted on the way, and integers have at most 64 bits.
+//! Arguments become Python values as JSON suggests: object to `dict` with the keys in their order,
+//! array to `list`, and so on. Integers have at most 64 bits.
 //!
 //! Results become JSON in the manner of Python's `json.dumps`, with a blank after `:` and `,` and
 //! keys in the order of the dict. Characters are written as they are. What JSON lacks is written as

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 /// Name of the runtime's program.
 const PROGRAM: &str = "agentix-runtime";
-/// Environment variable that names the program where it is found nowhere else.
+/// Environment variable that names the program, ahead of where it would be found.
 const PROGRAM_VARIABLE: &str = "AGENTIX_RUNTIME";
 /// What the runtime writes on stdout, ahead of its URL, once it is ready.
 const READY: &str = "listening on ";
@@ -29,8 +29,8 @@ const DROPPED: Duration = Duration::from_secs(2);
 /// How to start a runtime.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// The program; `None` looks for `agentix-runtime` beside the program that runs, then in
-    /// `PATH`, then takes what `AGENTIX_RUNTIME` names. Default `None`.
+    /// The program; `None` takes what `AGENTIX_RUNTIME` names if it is set, and otherwise looks for
+    /// `agentix-runtime` beside the program that runs, then in `PATH`. Default `None`.
     pub program: Option<PathBuf>,
     /// Where the Python worker imports from, ahead of the interpreter's own path. Default: empty.
     pub paths: Vec<PathBuf>,
@@ -303,6 +303,9 @@ impl Drop for Process {
 
 /// Looks for the runtime's program.
 fn find_program() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(PROGRAM_VARIABLE).filter(|name| !name.is_empty()) {
+        return Some(named.into());
+    }
     let beside = std::env::current_exe()
         .ok()
         .and_then(|exe| exe.parent().map(Path::to_path_buf));
@@ -312,5 +315,4 @@ fn find_program() -> Option<PathBuf> {
     folders
         .map(|folder| folder.join(&name))
         .find(|program| program.is_file())
-        .or_else(|| std::env::var_os(PROGRAM_VARIABLE).map(PathBuf::from))
 }

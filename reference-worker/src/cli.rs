@@ -12,7 +12,7 @@ use crate::command::WorkerCommand;
 use crate::log;
 use crate::names::{BIND_HOST, BIND_PORT};
 use crate::server::{Config, Runtime};
-use crate::stop::Stop;
+use crate::stop::{Reason, Stop};
 
 /// Exit status of a usage error.
 const USAGE: u8 = 2;
@@ -133,7 +133,10 @@ fn serve(arguments: Serve) -> Result<(), Box<dyn std::error::Error>> {
         let serving = runtime.serve(async { drop(shutdown.await) });
         let stopping = async {
             let reason = stop.any().await;
-            log::runtime(format_args!("stopping: {reason}"));
+            // Whoever closed standard input wanted this: no line about it.
+            if !matches!(reason, Reason::StdinEnded) {
+                log::runtime(format_args!("stopping: {reason}"));
+            }
             drop(told);
             let reason = stop.signal().await;
             log::runtime(format_args!("ending at once: {reason} again"));

@@ -138,4 +138,13 @@ mod tests {
             r#"[[[1, "a"]], {"k": null}]"#
         );
     }
+
+    /// A Python function sees its keyword arguments in the order in which they were typed.
+    #[test]
+    fn keys_keep_their_order() {
+        let text = r#"{"z": 1, "a": {"y": 2, "b": 3}}"#;
+        let pickle = safepickle::to_vec(&parse(text).unwrap(), Protocol::DEFAULT).unwrap();
+        let document = safepickle::decode(&pickle).unwrap();
+        assert_eq!(to_string(document.root()).unwrap(), text);
+    }
 }
