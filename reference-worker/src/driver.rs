@@ -13,8 +13,8 @@ use agentix_protocol::http::{CallReply, Prefer};
 use agentix_protocol::ident::Namespace;
 use agentix_protocol::link::{Generation, Link, LinkConfig, LinkOutput};
 use agentix_protocol::message::Outcome;
-use agentix_protocol::names::RPC;
-use agentix_protocol::packet::{Event, Payload, SocketPacket};
+use agentix_protocol::names::{RPC, stream};
+use agentix_protocol::packet::{Event, MAX_HEADER_BYTES, Payload, SocketPacket};
 use agentix_protocol::runtime::{ConnId, HttpId, RuntimeCalls, RuntimeConfig, RuntimeOutput};
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -275,8 +275,9 @@ impl Driver {
 
     /// Relays an event to the worker.
     fn side_channel(&mut self, namespace: Namespace, event: String, payload: Payload) {
-        // No worker can have handlers there.
-        if namespace.is_reserved() {
+        let of_stream = matches!(event.as_str(), stream::ACK | stream::RESUME);
+        // No worker can have handlers there, or for that (AGX-SIDE-026).
+        if namespace.is_reserved() || namespace.is_stream() && !of_stream {
             return;
         }
         let data = match payload {
@@ -382,6 +383,14 @@ impl Driver {
             return;
         };
         let header: Arc<str> = event_header(&event.namespace, &event.event).into();
+        if header.len() > MAX_HEADER_BYTES {
+            log::runtime(format_args!(
+                "dropped an event of the worker on {}: its name has {} bytes, and no host takes that",
+                event.namespace,
+                event.event.len()
+            ));
+            return;
+        }
         for conn in all {
             if let Some(connection) = self.connections.get(&ConnId(*conn)) {
                 let item = Item::Event(Arc::clone(&header), event.data.clone());

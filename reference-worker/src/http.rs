@@ -125,6 +125,7 @@ impl Routes {
             receiver,
             over: false,
         };
+        self.inbox.backlog.room().await;
         self.inbox
             .data(Input::Http {
                 http,

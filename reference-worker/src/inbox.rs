@@ -12,6 +12,7 @@ use agentix_protocol::runtime::{ConnId, HttpId};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use crate::backlog::Backlog;
 use crate::session::{Session, SessionId};
 
 /// Messages with a payload that may wait for the driver. It only moves bytes, so few suffice.
@@ -63,6 +64,8 @@ pub(crate) enum Input {
 pub(crate) struct Inbox {
     inputs: mpsc::UnboundedSender<(Input, Option<OwnedSemaphorePermit>)>,
     room: Arc<Semaphore>,
+    /// What waits for the worker.
+    pub(crate) backlog: Backlog,
 }
 
 /// The driver's end.
@@ -75,6 +78,7 @@ pub(crate) fn channel() -> (Inbox, Inputs) {
     let inbox = Inbox {
         inputs: sender,
         room: Arc::new(Semaphore::new(ROOM)),
+        backlog: Backlog::new(),
     };
     (inbox, Inputs(receiver))
 }

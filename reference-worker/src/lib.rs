@@ -11,6 +11,7 @@
 //!
 //! All rules of the protocol are in `agentix-protocol`; this crate moves bytes.
 
+mod backlog;
 mod body;
 mod cli;
 mod command;

@@ -15,7 +15,9 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::backlog::{Backlog, Charge};
 use crate::inbox::{Inbox, Input};
+use crate::log;
 use crate::outbox::Pressure;
 
 /// Bytes that a read from a worker asks for.
@@ -79,7 +81,8 @@ impl Groups {
 pub(crate) struct Worker {
     generation: Generation,
     groups: Groups,
-    input: Option<mpsc::UnboundedSender<Bytes>>,
+    input: Option<mpsc::UnboundedSender<(Bytes, Charge)>>,
+    backlog: Backlog,
 }
 
 impl Worker {
@@ -141,6 +144,7 @@ impl Worker {
             generation,
             groups: groups.clone(),
             input: Some(input),
+            backlog: inbox.backlog.clone(),
         })
     }
 
@@ -148,7 +152,8 @@ impl Worker {
     pub(crate) fn write(&self, body: Bytes) {
         if let Some(input) = &self.input {
             // A worker that reads no more has ended, or will be: the link sees to its calls.
-            let _ = input.send(body);
+            let charge = self.backlog.charge(body.len());
+            let _ = input.send((body, charge));
         }
     }
 
@@ -164,11 +169,15 @@ impl Drop for Worker {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut frames: mpsc::UnboundedReceiver<Bytes>) {
-    while let Some(body) = frames.recv().await {
-        // The link makes no longer frames.
-        let Ok(header) = framing::header(body.len()) else {
-            continue;
+async fn write(mut stdin: ChildStdin, mut frames: mpsc::UnboundedReceiver<(Bytes, Charge)>) {
+    while let Some((body, _charge)) = frames.recv().await {
+        let header = match framing::header(body.len()) {
+            Ok(header) => header,
+            // A host's event that fits its attachment alone; the link answers such a call itself.
+            Err(error) => {
+                log::runtime(format_args!("dropped an event for the worker: {error}"));
+                continue;
+            }
         };
         let written = async {
             stdin.write_all(&header).await?;

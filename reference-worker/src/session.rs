@@ -323,6 +323,10 @@ impl Session {
     async fn event(self: &Arc<Self>, incoming: &Receiver, event: Event) {
         if let Some(&conn) = incoming.namespaces.get(&event.namespace) {
             self.outbox.room().await;
+            tokio::select! {
+                () = self.table.inbox.backlog.room() => {}
+                () = self.outbox.closed() => {}
+            }
             self.table.inbox.data(Input::Event { conn, event }).await;
         }
     }

@@ -112,3 +112,37 @@ async fn a_flood_to_a_host_that_does_not_read_is_bounded() {
     assert!(memory(runtime_pid) < 160 * MIB);
     runtime.stop().await;
 }
+
+#[tokio::test]
+async fn calls_for_a_worker_that_does_not_read_are_bounded() {
+    let folder = Folder::new("deaf");
+    folder.frames("ready", &[FromWorker::Ready]);
+    let worker = folder.shell("cat ready; exec sleep 1000");
+    let mut runtime = Runtime::with_worker(&worker).await;
+    let (mut host, _) = Host::connect(&runtime, &["/rpc"]).await;
+    let runtime_pid = runtime.pid().as_raw_pid();
+    // 1 GiB; it cannot all be sent.
+    let sending = async {
+        let large = echo {
+            value: "x".repeat(32 * MIB),
+        };
+        for id in 1..=32 {
+            host.rpc(&HostEvent::Call(call(id, &large))).await;
+        }
+    };
+    let watching = async {
+        until("calls that wait", || memory(runtime_pid) > 250 * MIB).await;
+        for _ in 0..200 {
+            assert!(memory(runtime_pid) < 450 * MIB);
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = sending => panic!("all calls were taken"),
+        () = watching => {}
+    }
+    // Others are answered as far as they need no worker, and the end is orderly.
+    assert_eq!(runtime.health().await, 200);
+    runtime.signal(rustix::process::Signal::TERM);
+    assert_eq!(runtime.wait().await.code(), Some(0));
+}

@@ -101,11 +101,15 @@ async fn plugin_events_travel_as_the_bytes_they_are() {
         event: "call:result".to_owned(),
         data: b"\x80".to_vec().into(),
     });
-    folder.frames(
-        "start",
-        &[FromWorker::SioOpen(app.clone()), FromWorker::Ready],
-    );
-    folder.frames("emit", &[forged, emit]);
+    let log = FromWorker::SioOpen(Namespace::log());
+    let start = [FromWorker::SioOpen(app.clone()), log, FromWorker::Ready];
+    folder.frames("start", &start);
+    let named = FromWorker::SioEmit(PipeEvent {
+        namespace: app.clone(),
+        event: "x".repeat(2 << 20),
+        data: odd.to_vec().into(),
+    });
+    folder.frames("emit", &[forged, named, emit]);
     let script = "cat start; head -c 4 | cat > received; cat emit; cat >> received";
     let runtime = Runtime::with_worker(&folder.shell(script)).await;
     let (mut host, _) = Host::connect(&runtime, &["/rpc", "/app", "/log"]).await;
@@ -122,6 +126,9 @@ async fn plugin_events_travel_as_the_bytes_they_are() {
     })
     .await;
     host.acked(3).await;
+    // Nothing that a stream has: ignored.
+    host.emit("/log", "record", Some(9), b"\x80").await;
+    host.acked(9).await;
     // Dropped: not one msgpack value.
     host.emit("/app", "third", Some(4), b"\xc1").await;
     host.acked(4).await;
@@ -150,10 +157,13 @@ async fn plugin_events_travel_as_the_bytes_they_are() {
                 events.push((event.event, event.data.to_vec()));
             }
         }
-        events.len() == 3
+        events.len() == 4
     })
     .await;
     let json = b"\x81\xa1a\x92\x01\xc0".to_vec();
+    // Order holds for each namespace.
+    let of_log = events.iter().position(|(name, _)| name == "_resume");
+    assert_eq!(events.remove(of_log.unwrap()).1, b"\x80");
     assert_eq!(
         events,
         [
