@@ -6,6 +6,7 @@ mod calls;
 mod commands;
 mod connections;
 mod ending;
+mod in_process;
 mod load;
 mod support;
 mod workers;
