@@ -31,6 +31,8 @@ pub(crate) type Run = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     Runtime(fn(RuntimeCase) -> Run),
+    /// As `Runtime`, in a process that no other case has used or will use, where the suite starts it.
+    Isolated(fn(RuntimeCase) -> Run),
     Scripted(fn(ScriptedCase) -> Run),
     Worker(fn(WorkerCase) -> Run),
 }
@@ -50,7 +52,7 @@ pub(crate) struct Case {
 impl Case {
     pub(crate) fn kind(&self) -> Kind {
         match self.body {
-            Body::Runtime(_) => Kind::Runtime,
+            Body::Runtime(_) | Body::Isolated(_) => Kind::Runtime,
             Body::Scripted(_) => Kind::Scripted,
             Body::Worker(_) => Kind::Worker,
         }

@@ -289,7 +289,10 @@ impl RunningWorker {
 
     /// Ends the case unless the process ends with that exit status, after the end of its output.
     pub(crate) async fn exits(&mut self, requirement: &'static str, status: i32) -> Verdict {
-        self.pipe.end().await?;
+        self.pipe
+            .end()
+            .await
+            .map_err(|stop| stop.breaks(requirement))?;
         let wait = self.wire.clock.stop();
         match self.process.exited(wait).await {
             Some(ended) => check(
@@ -298,10 +301,10 @@ impl RunningWorker {
                 format_args!("exit status {status}"),
                 ended,
             ),
-            None => Err(crate::peer::silence(
-                format_args!("exit status {status}"),
-                wait,
-            )),
+            None => {
+                let nothing = crate::peer::silence(format_args!("exit status {status}"), wait);
+                Err(nothing.breaks(requirement))
+            }
         }
     }
 }

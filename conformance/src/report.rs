@@ -48,6 +48,15 @@ impl Report {
         })
     }
 
+    /// Is this requirement a recommendation?
+    pub(crate) fn recommends(&self, requirement: &str) -> bool {
+        let level = self
+            .registry
+            .find(requirement)
+            .map(|entry| entry.level.as_str());
+        matches!(level, Some("SHOULD" | "SHOULD NOT" | "MAY"))
+    }
+
     pub(crate) fn start(&mut self, testees: &[Testee], cases: &[&'static Case]) {
         let total = testees
             .iter()

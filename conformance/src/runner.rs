@@ -33,7 +33,7 @@ pub(crate) struct Record {
     pub(crate) repeat: String,
 }
 
-/// The four ways in which a case can come out.
+/// The ways in which a case can come out.
 #[derive(Debug)]
 pub(crate) enum Status {
     Passed,
@@ -46,6 +46,12 @@ pub(crate) enum Status {
         reason: String,
         /// Does its absence leave the question of conformance open?
         required: bool,
+    },
+    /// A recommendation (SHOULD) was not followed, which is no reason not to conform.
+    Advised {
+        requirement: &'static str,
+        expected: String,
+        observed: String,
     },
     /// The suite is at fault.
     Fault(String),
@@ -80,7 +86,7 @@ impl Run {
             exit::FAILURE
         } else if !self.unstartable.is_empty() {
             exit::NOT_STARTED
-        } else if !any(|status| matches!(status, Status::Passed))
+        } else if !any(|status| matches!(status, Status::Passed | Status::Advised { .. }))
             || any(|status| matches!(status, Status::NotRun { required: true, .. }))
         {
             exit::INCONCLUSIVE
@@ -131,7 +137,7 @@ async fn run_lane(
     for case in cases.iter().copied().filter(|case| testee.takes(case)) {
         report.borrow().begin(testee, case);
         let started = Instant::now();
-        let (status, transcript) = lane.run(case).await;
+        let (status, transcript) = lane.run(case, report).await;
         let record = Record {
             testee: testee.name.clone(),
             case,
@@ -183,7 +189,11 @@ struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    async fn run(&mut self, case: &'static Case) -> (Status, Option<Transcript>) {
+    async fn run(
+        &mut self,
+        case: &'static Case,
+        report: &RefCell<&mut Report>,
+    ) -> (Status, Option<Transcript>) {
         let not_run = |reason: &str, required| {
             let reason = reason.to_owned();
             (Status::NotRun { reason, required }, None)
@@ -207,7 +217,7 @@ impl Lane<'_> {
         };
         let transcript = wire.transcript.clone();
         match self.attempt(case, wire).await {
-            Ok(verdict) => (status(case, verdict), Some(transcript)),
+            Ok(verdict) => (status(case, verdict, &report.borrow()), Some(transcript)),
             Err(error) => {
                 self.broken = Some(error);
                 not_run("the testee could not be started", true)
@@ -218,13 +228,29 @@ impl Lane<'_> {
     async fn attempt(&mut self, case: &'static Case, wire: Wire) -> Result<Verdict, StartError> {
         let limit = self.clock.case();
         match (case.body, &self.testee.how) {
-            (Body::Runtime(run), how) => {
+            (Body::Runtime(run), how) | (Body::Isolated(run), how @ How::Url(_)) => {
                 let endpoint = match &self.shared {
                     Some(shared) => shared.endpoint.clone(),
                     None => self.start_shared(how).await?,
                 };
                 let verdict = bounded(run(RuntimeCase::new(endpoint, wire)), limit).await;
                 Ok(self.aftermath(verdict).await)
+            }
+            (Body::Isolated(run), How::Command(command)) => {
+                let (process, endpoint) = command.start_runtime(None, self.clock).await?;
+                let own = Shared {
+                    process: Some(process),
+                    endpoint,
+                };
+                let case = RuntimeCase::new(own.endpoint.clone(), wire);
+                let before = self.shared.replace(own);
+                let verdict = bounded(run(case), limit).await;
+                let verdict = self.aftermath(verdict).await;
+                let own = std::mem::replace(&mut self.shared, before);
+                if let Some(own) = own {
+                    own.stop(self.clock).await;
+                }
+                Ok(verdict)
             }
             (Body::Scripted(run), How::Command(command)) => {
                 let board = Switchboard::open().await;
@@ -334,19 +360,34 @@ fn words(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-fn status(case: &'static Case, verdict: Verdict) -> Status {
-    match verdict {
-        Ok(()) => Status::Passed,
-        Err(Stop::Harness(reason)) => Status::Fault(reason),
-        Err(Stop::NotApplicable(reason)) => Status::NotRun {
-            reason,
-            required: false,
-        },
-        Err(Stop::Failure(failure)) => Status::Failed {
-            requirement: failure.requirement.unwrap_or(case.requirements[0]),
-            expected: failure.expected,
-            observed: failure.observed,
-        },
+fn status(case: &'static Case, verdict: Verdict, report: &Report) -> Status {
+    let failure = match verdict {
+        Ok(()) => return Status::Passed,
+        Err(Stop::Harness(reason)) => return Status::Fault(reason),
+        Err(Stop::NotApplicable(reason)) => {
+            return Status::NotRun {
+                reason,
+                required: false,
+            };
+        }
+        Err(Stop::Failure(failure)) => failure,
+    };
+    // A wait that ended for want of anything at all is a failure, also where the case is about a recommendation.
+    let advised = failure.requirement.is_some_and(|id| report.recommends(id));
+    let requirement = failure.requirement.unwrap_or(case.requirements[0]);
+    let (expected, observed) = (failure.expected, failure.observed);
+    if advised {
+        Status::Advised {
+            requirement,
+            expected,
+            observed,
+        }
+    } else {
+        Status::Failed {
+            requirement,
+            expected,
+            observed,
+        }
     }
 }
 
@@ -385,6 +426,7 @@ fn which(program: &Path) -> Result<(), String> {
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
+    pub(crate) advised: usize,
     pub(crate) not_run: usize,
     pub(crate) elapsed: Duration,
 }
@@ -404,6 +446,7 @@ impl Run {
             match record.status {
                 Status::Passed => tally.passed += 1,
                 Status::Failed { .. } | Status::Fault(_) => tally.failed += 1,
+                Status::Advised { .. } => tally.advised += 1,
                 Status::NotRun { .. } => tally.not_run += 1,
             }
         }

@@ -165,6 +165,8 @@ pub(crate) struct Functions {
 
 /// The functions that a Python testee offers (spec/prose/functions.md).
 const FUNCTIONS: &str = include_str!("../../reference-worker/python/conformance.py");
+/// A module that raises while it is imported.
+const RAISES: &str = "raise LookupError('raised while it was imported')\n";
 /// The Python worker of the reference implementation.
 const PYTHON_WORKER: &str = include_str!("../../reference-worker/python/agentix_worker.py");
 
@@ -175,6 +177,10 @@ impl Functions {
             .tempdir()?;
         std::fs::create_dir(folder.path().join("functions"))?;
         std::fs::write(folder.path().join("functions/conformance.py"), FUNCTIONS)?;
+        std::fs::write(
+            folder.path().join("functions/conformance_raises.py"),
+            RAISES,
+        )?;
         std::fs::write(folder.path().join("agentix_worker.py"), PYTHON_WORKER)?;
         Ok(Self { folder })
     }

@@ -96,6 +96,17 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
 }
 
 impl Stop {
+    /// The same, as a breach of `requirement` where no other is named: for waits whose end only that requirement asks for.
+    pub(crate) fn breaks(self, requirement: &'static str) -> Self {
+        match self {
+            Self::Failure(failure) => Self::Failure(Failure {
+                requirement: failure.requirement.or(Some(requirement)),
+                ..failure
+            }),
+            other => other,
+        }
+    }
+
     /// The same, with the input that led to it: for cases that go through a list.
     pub(crate) fn in_case_of(self, input: &str) -> Self {
         match self {

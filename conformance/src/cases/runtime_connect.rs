@@ -52,7 +52,7 @@ cases! {
         ["AGX-CON-054", "AGX-CON-058"], text_instead_of_attachment;
     Runtime "runtime/packet/unannounced-attachment", "an attachment without a header closes that connection alone",
         ["AGX-CON-055", "AGX-CON-058"], unannounced_attachment;
-    Runtime "runtime/packet/malformed", "malformed packets harm no other connection",
+    Isolated "runtime/packet/malformed", "malformed packets harm no other connection",
         ["AGX-CON-058"], malformed;
     Runtime "runtime/packet/order", "events of one connection are handled in order",
         ["AGX-CON-060"], order;

@@ -20,7 +20,7 @@ cases! {
         ["AGX-CALL-033", "AGX-HTTP-020", "AGX-HTTP-025", "AGX-CALL-031", "AGX-CALL-066"], accepted;
     Runtime "runtime/http/accepted-no-sid", "202 without a usable sid: the outcome goes to every connection on `/rpc`",
         ["AGX-CALL-034"], accepted_no_sid;
-    Runtime "runtime/http/freed-by-all", "an outcome sent to every connection is freed when each has acked or left",
+    Isolated "runtime/http/freed-by-all", "an outcome sent to every connection is freed when each has acked or left",
         ["AGX-CALL-035"], freed_by_all;
     Runtime "runtime/http/wait", "the wait of the `prefer` header, as it is applied",
         ["AGX-HTTP-013", "AGX-HTTP-014", "AGX-HTTP-017", "AGX-HTTP-015"], wait;

@@ -27,6 +27,8 @@ cases! {
         ["AGX-CALL-041", "AGX-CALL-040", "AGX-CALL-030", "AGX-CON-082"], resume_running;
     Runtime "runtime/resume/finished", "an outcome that came while nobody was there is held",
         ["AGX-CALL-032", "AGX-CALL-040", "AGX-CON-082"], resume_finished;
+    Runtime "runtime/resume/owner-left", "an outcome that was delivered and not acked outlives its owner's connection",
+        ["AGX-CALL-032", "AGX-CON-082", "AGX-CALL-042"], resume_owner_left;
     Runtime "runtime/resume/unknown", "an unknown id is ResultUnavailable",
         ["AGX-CALL-040", "AGX-RPC-043"], resume_unknown;
     Runtime "runtime/resume/mixed", "held, running and unknown ids in one list, answered in its order",
@@ -247,6 +249,33 @@ async fn resume_finished(case: RuntimeCase) -> Verdict {
         .outcome(&id)
         .await?
         .is("AGX-CALL-032", &Value::Float(0.2))
+}
+
+async fn resume_owner_left(case: RuntimeCase) -> Verdict {
+    let (mut first, mut second) = (case.host().await?, case.host().await?);
+    let id = fresh_id();
+    first
+        .call(&id, "conformance::echo", &args([Value::Int(1)]))
+        .await?;
+    first
+        .outcome(&id)
+        .await?
+        .is("AGX-CALL-020", &Value::Int(1))?;
+    // The reply to the second CONNECT shows that the leaving before it was handled.
+    first.send_text("41/rpc,").await?;
+    first.join("/rpc").await?;
+    second.resume(&[&id]).await?;
+    second
+        .outcome(&id)
+        .await?
+        .is("AGX-CALL-032", &Value::Int(1))?;
+    first.leave().await?;
+    case.alive(&mut second).await?;
+    second.resume(&[&id]).await?;
+    second
+        .outcome(&id)
+        .await?
+        .is("AGX-CALL-032", &Value::Int(1))
 }
 
 async fn resume_unknown(case: RuntimeCase) -> Verdict {

@@ -355,6 +355,7 @@ async fn sync_blocks_nothing(case: WorkerCase) -> Verdict {
 
 async fn sync_concurrent(case: WorkerCase) -> Verdict {
     let mut worker = case.ready().await?;
+    worker.alive().await?;
     let mut ids = Vec::new();
     // min(32, CPUs + 4) is at least 5: four that block leave room for one.
     for _ in 0..4 {
@@ -364,7 +365,8 @@ async fn sync_concurrent(case: WorkerCase) -> Verdict {
             .await?;
         ids.push(id);
     }
-    worker.alive().await?;
+    let fifth = worker.alive().await;
+    fifth.map_err(|stop| stop.breaks("AGX-WRK-017"))?;
     for id in ids {
         worker.pipe.terminals("AGX-WRK-010", &id, 0)?;
         worker.pipe.send(&frame::cancel(&id)).await?;

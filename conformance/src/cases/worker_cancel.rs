@@ -93,7 +93,8 @@ async fn sync_interrupted(case: WorkerCase) -> Verdict {
     worker.until_counted(&key, 2).await?;
     worker.pipe.send(&frame::cancel(&id)).await?;
     worker.pipe.outcome(&id).await?.cancelled("AGX-WRK-040")?;
-    worker.until_counted(&key, 3).await?;
+    let counted = worker.until_counted(&key, 3).await;
+    counted.map_err(|stop| stop.breaks("AGX-WRK-042"))?;
     worker.alive().await?;
     worker.pipe.terminals("AGX-WRK-043", &id, 1)
 }

@@ -8,7 +8,7 @@ use crate::messages::{error, frame};
 use crate::msgpack::{Msg, bin, map};
 use crate::outcome::{Outcome, exact_frame};
 use crate::pickle::{Value, args, call_arguments, text};
-use crate::verdict::{Verdict, check, equal_bytes};
+use crate::verdict::{Stop, Verdict, check, equal_bytes};
 
 cases! {
     Worker "worker/error/sync", "a sync function that raises: class name, text, five keys",
@@ -31,6 +31,10 @@ cases! {
         ["AGX-TGT-012"], target_no_module;
     Worker "worker/target/no-attribute", "a name that the module does not have",
         ["AGX-TGT-012", "AGX-TGT-011"], target_no_attribute;
+    Worker "worker/target/not-callable", "a name that cannot be called",
+        ["AGX-TGT-012"], target_not_callable;
+    Worker "worker/target/import-raises", "a module that raises while it is imported",
+        ["AGX-TGT-012"], target_import_raises;
     Worker "worker/arguments/undecodable", "bytes that are no pickle, or one cut short",
         ["AGX-WRK-013"], arguments_undecodable;
     Worker "worker/arguments/wrong-shape", "a pickle of something else than a pair of tuple and dict",
@@ -273,6 +277,35 @@ async fn target_no_attribute(case: WorkerCase) -> Verdict {
     Ok(())
 }
 
+/// Calls a target of a module that only workers in Python find.
+async fn python_target(case: WorkerCase, target: &str, kind: &str) -> Verdict {
+    let mut worker = case.ready().await?;
+    worker.alive().await?;
+    for _ in 0..2 {
+        let id = fresh_id();
+        worker.call(&id, target, &args([])).await?;
+        let terminal = worker.pipe.terminal(&id).await?;
+        exact_frame(&terminal)?;
+        let missing = matches!(&terminal.outcome, Outcome::Error(error) if error.kind == "ModuleNotFoundError");
+        if missing {
+            let reason =
+                format!("the worker does not import Python modules, such as that of {target}");
+            return Err(Stop::NotApplicable(reason));
+        }
+        terminal.outcome.plain_error_of("AGX-TGT-012", kind)?;
+        worker.alive().await?;
+    }
+    Ok(())
+}
+
+async fn target_not_callable(case: WorkerCase) -> Verdict {
+    python_target(case, "sys::maxsize", "TypeError").await
+}
+
+async fn target_import_raises(case: WorkerCase) -> Verdict {
+    python_target(case, "conformance_raises::f", "LookupError").await
+}
+
 async fn arguments_undecodable(case: WorkerCase) -> Verdict {
     let mut worker = case.ready().await?;
     let whole = args([Value::Int(1)]);
@@ -301,6 +334,7 @@ async fn arguments_wrong_shape(case: WorkerCase) -> Verdict {
         Value::Tuple(vec![pair(), Value::Dict(vec![]), Value::None]),
         Value::Tuple(vec![pair(), Value::None]),
         Value::Tuple(vec![Value::Int(5), Value::Dict(vec![])]),
+        Value::Tuple(vec![Value::List(vec![Value::Int(1)]), Value::Dict(vec![])]),
         Value::Tuple(vec![
             Value::Tuple(vec![]),
             Value::Dict(vec![(Value::Int(1), Value::None)]),

@@ -40,8 +40,14 @@ pub(crate) fn case(record: &Record) -> Value {
             requirement,
             expected,
             observed,
+        }
+        | Status::Advised {
+            requirement,
+            expected,
+            observed,
         } => {
-            line["status"] = json!("failed");
+            let failed = matches!(record.status, Status::Failed { .. });
+            line["status"] = json!(if failed { "failed" } else { "advised" });
             line["requirement"] = json!(requirement);
             line["expected"] = json!(expected);
             line["observed"] = json!(observed);
@@ -57,6 +63,7 @@ pub(crate) fn summary(run: &Run) -> Value {
             "testee": name,
             "passed": tally.passed,
             "failed": tally.failed,
+            "advised": tally.advised,
             "not_run": tally.not_run,
             "ms": tally.elapsed.as_millis() as u64,
         })

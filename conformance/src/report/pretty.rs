@@ -68,13 +68,18 @@ fn write_summary(out: &mut String, run: &Run, registry: &Registry) -> std::fmt::
         .max()
         .unwrap_or(0)
         .max(6);
-    writeln!(out, "{:width$}  passed  failed  not run    time", "testee")?;
+    writeln!(
+        out,
+        "{:width$}  passed  failed  advised  not run    time",
+        "testee"
+    )?;
     for (name, tally) in &tallies {
         writeln!(
             out,
-            "{name:width$}  {:6}  {:6}  {:7}  {:4.1} s",
+            "{name:width$}  {:6}  {:6}  {:7}  {:7}  {:4.1} s",
             tally.passed,
             tally.failed,
+            tally.advised,
             tally.not_run,
             tally.elapsed.as_secs_f64()
         )?;
@@ -92,36 +97,54 @@ fn write_summary(out: &mut String, run: &Run, registry: &Registry) -> std::fmt::
 }
 
 fn write_failures(out: &mut String, run: &Run, registry: &Registry) -> std::fmt::Result {
-    let mut failures: Vec<_> = run
-        .records
-        .iter()
-        .filter_map(|record| match &record.status {
+    let mut failed = Vec::new();
+    let mut advised = Vec::new();
+    for record in &run.records {
+        match &record.status {
             Status::Failed {
                 requirement,
                 expected,
                 observed,
-            } => Some((*requirement, record, expected, observed)),
-            _ => None,
-        })
-        .collect();
-    failures.sort_by_key(|(requirement, ..)| *requirement);
-    let mut last = "";
-    for (requirement, record, expected, observed) in failures {
-        if requirement != last {
-            last = requirement;
-            let text = registry
-                .find(requirement)
-                .map_or("", |entry| entry.text.as_str());
-            writeln!(out, "\n{requirement}  {text}")?;
+            } => {
+                failed.push((*requirement, record, expected, observed));
+            }
+            Status::Advised {
+                requirement,
+                expected,
+                observed,
+            } => {
+                advised.push((*requirement, record, expected, observed));
+            }
+            _ => {}
         }
-        writeln!(
-            out,
-            "  {} on {}: {}",
-            record.case.id, record.testee, record.case.title
-        )?;
-        writeln!(out, "    expected  {}", indent(expected))?;
-        writeln!(out, "    observed  {}", indent(observed))?;
-        writeln!(out, "    repeat    {}", record.repeat)?;
+    }
+    for (title, mut found) in [
+        ("", failed),
+        ("\nRecommendations that were not followed:\n", advised),
+    ] {
+        if found.is_empty() {
+            continue;
+        }
+        out.push_str(title);
+        found.sort_by_key(|(requirement, ..)| *requirement);
+        let mut last = "";
+        for (requirement, record, expected, observed) in found {
+            if requirement != last {
+                last = requirement;
+                let text = registry
+                    .find(requirement)
+                    .map_or("", |entry| entry.text.as_str());
+                writeln!(out, "\n{requirement}  {text}")?;
+            }
+            writeln!(
+                out,
+                "  {} on {}: {}",
+                record.case.id, record.testee, record.case.title
+            )?;
+            writeln!(out, "    expected  {}", indent(expected))?;
+            writeln!(out, "    observed  {}", indent(observed))?;
+            writeln!(out, "    repeat    {}", record.repeat)?;
+        }
     }
     for record in &run.records {
         if let Status::Fault(reason) = &record.status {
