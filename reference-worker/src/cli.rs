@@ -111,10 +111,16 @@ fn serve(arguments: Serve) -> Result<(), Box<dyn std::error::Error>> {
         None => WorkerCommand::python(arguments.python, arguments.path)?,
     };
     worker.check()?;
+    let result = run(arguments.host, arguments.port, &worker);
+    worker.remove_script();
+    result
+}
+
+fn run(host: String, port: u16, worker: &WorkerCommand) -> Result<(), Box<dyn std::error::Error>> {
     let config = Config {
-        host: arguments.host,
-        port: arguments.port,
-        ..Config::new(worker)
+        host,
+        port,
+        ..Config::new(worker.clone())
     };
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -141,6 +147,7 @@ fn serve(arguments: Serve) -> Result<(), Box<dyn std::error::Error>> {
             let reason = stop.signal().await;
             log::runtime(format_args!("ending at once: {reason} again"));
             kill.kill();
+            worker.remove_script();
             std::process::exit(FORCED)
         };
         tokio::select! {

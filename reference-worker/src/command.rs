@@ -108,6 +108,15 @@ impl WorkerCommand {
         })
     }
 
+    /// Removes the script of the Python worker now: at the end of a process, clones of this may
+    /// be left in tasks that are never dropped. No worker can be started afterwards.
+    pub(crate) fn remove_script(&self) {
+        if let Some(folder) = &self.script {
+            // What cannot be removed stays; there is nobody to tell at the end.
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+    }
+
     /// Checks that the program is there and may be executed, as a start would find it.
     ///
     /// # Errors

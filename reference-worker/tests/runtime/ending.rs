@@ -6,6 +6,7 @@ use std::time::Duration;
 use agentix_protocol::error::ErrorType;
 use agentix_protocol::event::HostEvent;
 use agentix_protocol::frame::FromWorker;
+use agentix_protocol::http::CallReply;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncBufReadExt as _;
 
@@ -39,6 +40,31 @@ async fn sigterm_with_a_call_running() {
             assert_eq!(error.error_type, ErrorType::WorkerDied);
         }
         assert_eq!(host.closed().await, Some(1012));
+    }
+}
+
+/// Nothing stays in the folder for temporary files, neither after an orderly end nor a forced one.
+#[tokio::test]
+async fn the_script_of_the_python_worker_is_removed() {
+    if !has_python("the_script_of_the_python_worker_is_removed") {
+        return;
+    }
+    let folder = Folder::new("script");
+    let temporary = folder.path("tmp");
+    for signals in [1, 2] {
+        std::fs::create_dir_all(&temporary).unwrap();
+        let mut command = command(&["serve"]);
+        command.env("TMPDIR", &temporary);
+        let mut runtime = Runtime::from(command).await;
+        let CallReply::Done(Err(_)) = runtime.call(1, &missing {}).await else {
+            panic!("no error")
+        };
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1);
+        for _ in 0..signals {
+            runtime.signal(Signal::TERM);
+        }
+        runtime.wait().await;
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     }
 }
 
