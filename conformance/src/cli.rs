@@ -33,9 +33,19 @@ const EXIT_STATUSES: &str = "\
 Exit status: 0 conforms; 1 a case failed; 2 wrong usage; 4 inconclusive (nothing matched, or a required case did not
 run); 5 the testee could not be started; 70 fault of the suite; 130 interrupted.";
 
+const TESTEE_COMMANDS: &str = "\
+The command of a runtime has {port} where its port goes, and {worker} where the command line of its worker goes, as
+one argument: the suite puts in a worker of its own, and in some cases plays it. Without {worker}, the runtime brings
+a worker that offers the functions of spec/prose/functions.md; in Python they are in the module `conformance`, whose
+folder is in AGENTIX_PATH. The command of a worker is run as it is, and offers the same functions.
+
+  agentix-conformance run runtime -- ./my-runtime --port {port} --worker {worker}
+  agentix-conformance run worker -- ./my-worker";
+
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Runs the cases against a testee, or against the built-in reference implementations.
+    #[command(after_help = TESTEE_COMMANDS)]
     Run(RunArgs),
     /// Lists the cases.
     List(Selection),
@@ -70,10 +80,6 @@ enum RoleArg {
     Worker,
 }
 
-/// The command of a runtime has `{port}` where its port goes, and `{worker}` where the command line of its worker goes,
-/// as one argument; the suite puts in a worker of its own, and in some cases plays it. Without `{worker}`, the runtime
-/// brings a worker that offers the functions of spec/prose/functions.md; in Python they are in the module `conformance`,
-/// whose folder is in AGENTIX_PATH. The command of a worker is run as it is.
 #[derive(Clone, Debug, Args)]
 struct RunArgs {
     #[command(flatten)]

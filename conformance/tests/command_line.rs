@@ -54,6 +54,15 @@ fn a_conforming_runtime_with_a_scripted_worker() {
 }
 
 #[test]
+fn the_help_names_the_placeholders() {
+    let run = suite(&["run", "--help"]);
+    assert_eq!(run.exit_status, 0);
+    for placeholder in ["{port}", "{worker}"] {
+        assert!(run.stdout.contains(placeholder), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn a_required_case_that_cannot_run_is_inconclusive() {
     let worker = format!("{SUITE} builtin-worker");
     let args = [
