@@ -6,6 +6,7 @@ mod runtime_cancel;
 mod runtime_connect;
 mod runtime_death;
 mod runtime_http;
+mod runtime_http_input;
 mod runtime_repeat;
 mod scripted_calls;
 mod scripted_framing;
@@ -28,6 +29,7 @@ pub(crate) fn all() -> Vec<&'static Case> {
         runtime_cancel::CASES,
         runtime_repeat::CASES,
         runtime_http::CASES,
+        runtime_http_input::CASES,
         runtime_death::CASES,
         scripted_calls::CASES,
         scripted_framing::CASES,

@@ -1,9 +1,8 @@
-//! Role runtime: `POST /call`.
+//! Role runtime: `POST /call` and its answers.
 
 use crate::case::cases;
-use crate::context::{RuntimeCase, fresh_id, fresh_key, malformed_calls};
+use crate::context::{RuntimeCase, fresh_id, fresh_key};
 use crate::messages;
-use crate::msgpack::{Msg, bin, map};
 use crate::outcome::{Outcome, exact_body};
 use crate::peer::http::Response;
 use crate::pickle::{Value, args, text};
@@ -46,25 +45,13 @@ cases! {
         ["AGX-CALL-067", "AGX-CALL-065"], resumed_while_waiting;
     Runtime "runtime/http/repeated-while-waiting", "a repeat over HTTP while a POST waits: 202, and the outcome on `/rpc` too",
         ["AGX-HTTP-044", "AGX-HTTP-040", "AGX-HTTP-043"], repeated_while_waiting;
-    Runtime "runtime/http/too-large", "a body over 256 MiB is 413; others are served meanwhile",
-        ["AGX-HTTP-026", "AGX-HTTP-027", "AGX-HTTP-024", "AGX-LIM-003"], too_large;
-    Runtime "runtime/http/bad-body", "a body that is not msgpack or no map is 400",
-        ["AGX-HTTP-022", "AGX-HTTP-020", "AGX-RPC-040"], bad_body;
-    Runtime "runtime/http/bad-id", "a body without a valid id is 400",
-        ["AGX-HTTP-023"], bad_id;
-    Runtime "runtime/http/bad-fields", "a body with a wrong field is 400, and the id stays open",
-        ["AGX-HTTP-023", "AGX-HTTP-024"], bad_fields;
-    Runtime "runtime/http/content-type", "the content type is not checked",
-        ["AGX-HTTP-010"], content_type;
-    Runtime "runtime/http/location", "an id with line breaks stays out of the header block",
-        ["AGX-HTTP-028", "AGX-HTTP-020"], location;
     Runtime "runtime/http/concurrent", "calls over HTTP run at a time",
         ["AGX-HTTP-020"], concurrent;
 }
 
 const LONG: Value = Value::Float(60.0);
 
-fn status(requirement: &'static str, expected: u16, response: &Response) -> Verdict {
+pub(super) fn status(requirement: &'static str, expected: u16, response: &Response) -> Verdict {
     check(
         response.status == expected,
         requirement,
@@ -78,7 +65,7 @@ fn status(requirement: &'static str, expected: u16, response: &Response) -> Verd
 }
 
 /// Ends the case unless the response is a 200; gives the outcome in it, whose bytes are judged.
-fn done(requirement: &'static str, response: &Response) -> Verdict<Outcome> {
+pub(super) fn done(requirement: &'static str, response: &Response) -> Verdict<Outcome> {
     status(requirement, 200, response)?;
     let kind = response.header("content-type");
     equal(
@@ -92,7 +79,7 @@ fn done(requirement: &'static str, response: &Response) -> Verdict<Outcome> {
     Ok(outcome)
 }
 
-fn waiting(requirement: &'static str, response: &Response, id: &str) -> Verdict {
+pub(super) fn waiting(requirement: &'static str, response: &Response, id: &str) -> Verdict {
     status(requirement, 202, response)?;
     let kind = response.header("content-type");
     equal(
@@ -109,17 +96,8 @@ fn waiting(requirement: &'static str, response: &Response, id: &str) -> Verdict 
     )
 }
 
-fn refused(requirement: &'static str, response: &Response) -> Verdict {
-    status(requirement, 400, response)?;
-    let outcome = Outcome::read_http(&response.body)?;
-    exact_body(&outcome, &response.body)?;
-    outcome
-        .plain_error_of(requirement, "BadRequest")
-        .map(|_| ())
-}
-
 /// A wait that no quick function passes.
-const PATIENT: (&str, &str) = ("prefer", "respond-async, wait=8");
+pub(super) const PATIENT: (&str, &str) = ("prefer", "respond-async, wait=8");
 
 async fn value(case: RuntimeCase) -> Verdict {
     let mut host = case.host().await?;
@@ -511,167 +489,6 @@ async fn repeated_while_waiting(case: RuntimeCase) -> Verdict {
     done("AGX-HTTP-044", &response?)?.is("AGX-HTTP-044", &Value::Int(1))?;
     case.counted("AGX-CALL-003", &mut host, &key, 1).await?;
     equal("AGX-HTTP-044", "outcomes", &1, &host.outcomes_so_far(&id))
-}
-
-async fn too_large(case: RuntimeCase) -> Verdict {
-    let mut host = case.host().await?;
-    case.alive(&mut host).await?;
-    let id = fresh_id();
-    // A call whose arguments alone are as long as a whole message may be.
-    let mut head = messages::call(&id, "conformance::echo", b"");
-    let _ = head.split_off(head.len() - 2);
-    head.push(0xc6);
-    head.extend(268_435_456_u32.to_be_bytes());
-    let http = case.http();
-    let upload = http.call_of_zeros(&head, 268_435_456);
-    let meanwhile = async {
-        for _ in 0..20 {
-            case.alive(&mut host).await?;
-        }
-        Ok::<_, crate::verdict::Stop>(())
-    };
-    let (response, served) = tokio::join!(upload, meanwhile);
-    served?;
-    let response = response?;
-    status("AGX-HTTP-026", 413, &response)?;
-    let outcome = Outcome::read_http(&response.body)?;
-    exact_body(&outcome, &response.body)?;
-    outcome.plain_error_of("AGX-HTTP-026", "PayloadTooLarge")?;
-    case.alive(&mut host).await?;
-    let body = messages::call(&id, "conformance::echo", &args([Value::Int(1)]));
-    let response = case.http().call(&[PATIENT], body).await?;
-    done("AGX-HTTP-024", &response)?.is("AGX-HTTP-024", &Value::Int(1))
-}
-
-async fn bad_body(case: RuntimeCase) -> Verdict {
-    let mut host = case.host().await?;
-    let call = messages::call(&fresh_id(), "conformance::echo", &args([Value::Int(1)]));
-    let mut int_key = call.clone();
-    int_key[0] += 1;
-    int_key.extend([0x01, 0xc0]);
-    let bodies = [
-        ("an empty body", vec![]),
-        ("the byte c1", vec![0xc1]),
-        ("a call cut short", call[..call.len() - 1].to_vec()),
-        ("a call and one byte more", [&call[..], &[0xc0]].concat()),
-        ("an int key", int_key),
-        ("JSON", br#"{"call_id":"x"}"#.to_vec()),
-        (
-            "a bin of 4 GB",
-            vec![0x81, 0xa1, b'x', 0xc6, 0xff, 0xff, 0xff, 0xff],
-        ),
-        ("nil", vec![0xc0]),
-        ("an array", Msg::Array(vec![]).bytes()),
-        ("a str", crate::msgpack::text("x").bytes()),
-    ];
-    for (what, body) in bodies {
-        case.alive(&mut host).await?;
-        let response = case.http().call(&[PATIENT], body).await?;
-        refused("AGX-HTTP-022", &response).map_err(|stop| stop.in_case_of(what))?;
-        case.alive(&mut host).await?;
-    }
-    Ok(())
-}
-
-async fn bad_id(case: RuntimeCase) -> Verdict {
-    let mut host = case.host().await?;
-    let long = "x".repeat(129);
-    let ids = [
-        ("no call_id", None),
-        ("an empty call_id", Some(crate::msgpack::text(""))),
-        ("a call_id of 129 bytes", Some(crate::msgpack::text(&long))),
-        ("an int call_id", Some(Msg::Int(1))),
-        ("a bin call_id", Some(bin(b"x"))),
-        ("a nil call_id", Some(Msg::Nil)),
-    ];
-    for (what, id) in ids {
-        case.alive(&mut host).await?;
-        let mut entries: Vec<_> = id
-            .map(|id| (crate::msgpack::text("call_id"), id))
-            .into_iter()
-            .collect();
-        entries.push((
-            crate::msgpack::text("callable"),
-            crate::msgpack::text("conformance::echo"),
-        ));
-        entries.push((
-            crate::msgpack::text("arguments"),
-            bin(&args([Value::Int(1)])),
-        ));
-        let response = case
-            .http()
-            .call(&[PATIENT], Msg::Map(entries).bytes())
-            .await?;
-        refused("AGX-HTTP-023", &response).map_err(|stop| stop.in_case_of(what))?;
-        case.alive(&mut host).await?;
-    }
-    let response = case.http().call(&[PATIENT], map([]).bytes()).await?;
-    refused("AGX-HTTP-023", &response)
-}
-
-async fn bad_fields(case: RuntimeCase) -> Verdict {
-    let mut host = case.host().await?;
-    let id = fresh_id();
-    for (what, body) in malformed_calls(&id) {
-        case.alive(&mut host).await?;
-        let response = case.http().call(&[PATIENT], body).await?;
-        refused("AGX-HTTP-023", &response).map_err(|stop| stop.in_case_of(what))?;
-    }
-    let body = messages::call(&id, "conformance::echo", &args([Value::Int(1)]));
-    let response = case.http().call(&[PATIENT], body).await?;
-    done("AGX-HTTP-024", &response)?.is("AGX-HTTP-024", &Value::Int(1))
-}
-
-async fn content_type(case: RuntimeCase) -> Verdict {
-    let types = [
-        "application/json",
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "nonsense",
-    ];
-    for kind in types {
-        let body = messages::call(&fresh_id(), "conformance::echo", &args([Value::Int(1)]));
-        let headers = [("content-type", kind), PATIENT];
-        let response = case.http().request("POST", "/call", &headers, body).await?;
-        done("AGX-HTTP-010", &response)?.is("AGX-HTTP-010", &Value::Int(1))?;
-    }
-    let body = messages::call(&fresh_id(), "conformance::echo", &args([Value::Int(1)]));
-    let response = case
-        .http()
-        .request("POST", "/call", &[PATIENT], body)
-        .await?;
-    done("AGX-HTTP-010", &response)?.is("AGX-HTTP-010", &Value::Int(1))
-}
-
-async fn location(case: RuntimeCase) -> Verdict {
-    let mut host = case.host().await?;
-    let sid = host.sid.clone();
-    let id = format!("{} \r\nx-injected: 1\r\n/é%?#", fresh_id());
-    let body = messages::call(&id, "conformance::sleep", &args([LONG]));
-    let headers = [("prefer", "wait=0"), ("agentix-sid", &*sid)];
-    let response = case.http().call(&headers, body).await?;
-    waiting("AGX-HTTP-020", &response, &id)?;
-    let injected = response.headers.contains_key("x-injected");
-    check(
-        !injected,
-        "AGX-HTTP-028",
-        "no header made of an id",
-        format_args!("{:?}", response.headers),
-    )?;
-    if let Some(location) = response.headers.get("location") {
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%/".contains(byte);
-        let encoded = location.as_bytes().starts_with(b"/call/")
-            && location.as_bytes().iter().all(plain)
-            && !location.as_bytes()[6..].contains(&b'/');
-        check(
-            encoded,
-            "AGX-HTTP-028",
-            "/call/ and the id, percent-encoded",
-            format_args!("{location:?}"),
-        )?;
-    }
-    host.cancel(&id).await?;
-    host.outcome(&id).await?.cancelled("AGX-CALL-051")
 }
 
 async fn concurrent(case: RuntimeCase) -> Verdict {

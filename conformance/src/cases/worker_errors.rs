@@ -43,6 +43,8 @@ cases! {
         ["AGX-WRK-013"], arguments_unknown_class;
     Worker "worker/result/unpicklable", "a value that cannot be pickled",
         ["AGX-WRK-018"], unpicklable;
+    Worker "worker/result/too-large", "a result over 256 MiB is FrameTooLarge, and the worker lives on",
+        ["AGX-WRK-019", "AGX-PIPE-002", "AGX-LIM-002", "AGX-LIM-003"], too_large;
     Worker "worker/bad-call/fields", "a call whose fields have wrong types is BadRequest, with its id",
         ["AGX-WRK-012", "AGX-WRK-011"], bad_fields;
     Worker "worker/bad-call/id", "a call without a valid id is BadRequest, with the empty id",
@@ -373,6 +375,24 @@ async fn unpicklable(case: WorkerCase) -> Verdict {
         "`traceback` nil",
         format_args!("{error:?}"),
     )
+}
+
+async fn too_large(case: WorkerCase) -> Verdict {
+    let mut worker = case.ready().await?;
+    let (other, key) = (fresh_id(), text(&fresh_id()));
+    let slow = args([key.clone(), Value::Float(60.0)]);
+    worker
+        .call(&other, "conformance::count_slow", &slow)
+        .await?;
+    worker.until_counted(&key, 1).await?;
+    // The value alone is as long as a whole frame may be.
+    worker.pipe.be_patient(6);
+    let target = "conformance::blob";
+    let size = args([Value::Int(268_435_456)]);
+    error_after(&mut worker, target, &size, "AGX-WRK-019", "FrameTooLarge").await?;
+    worker.pipe.terminals("AGX-LIM-003", &other, 0)?;
+    worker.pipe.send(&frame::cancel(&other)).await?;
+    worker.pipe.outcome(&other).await?.cancelled("AGX-LIM-003")
 }
 
 async fn bad_fields(case: WorkerCase) -> Verdict {

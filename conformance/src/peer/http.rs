@@ -167,7 +167,7 @@ impl Http {
         );
         let mut stream = self.endpoint.connect(clock).await?;
         let request = format!(
-            "POST /call HTTP/1.1\r\nhost: {}\r\ncontent-type: application/msgpack\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n",
+            "POST /call HTTP/1.1\r\nhost: {}\r\ncontent-type: application/msgpack\r\nprefer: wait=30\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n",
             self.endpoint
         );
         let (mut reader, mut writer) = stream.split();

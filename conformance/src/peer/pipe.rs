@@ -41,6 +41,8 @@ pub(crate) struct Pipe {
     queue: VecDeque<Frame>,
     history: Vec<Frame>,
     ended: bool,
+    /// How many times the usual wait for an answer this pipe waits.
+    patience: u32,
     name: &'static str,
     wire: Wire,
 }
@@ -59,6 +61,7 @@ impl Pipe {
             queue: VecDeque::new(),
             history: Vec::new(),
             ended: false,
+            patience: 1,
             name,
             wire: wire.clone(),
         }
@@ -101,6 +104,11 @@ impl Pipe {
         }
     }
 
+    /// From now on waits that many times as long for an answer: for what takes time to make.
+    pub(crate) fn be_patient(&mut self, times: u32) {
+        self.patience = times;
+    }
+
     /// Closes the direction from the testee, unread.
     pub(crate) fn stop_reading(&mut self) {
         self.wire
@@ -124,10 +132,11 @@ impl Pipe {
             self.queue.remove(at);
             return Ok(chosen);
         }
-        let until = Instant::now() + self.wire.clock.answer();
+        let wait = self.wire.clock.answer() * self.patience;
+        let until = Instant::now() + wait;
         loop {
             match self.read_until(until).await? {
-                None => return Err(silence(what, self.wire.clock.answer())),
+                None => return Err(silence(what, wait)),
                 Some(Received::End) => return Err(missed(what, "the end of the pipe")),
                 Some(Received::Frame(frame)) => match choose(&frame) {
                     Some(chosen) => return Ok(chosen),
