@@ -127,6 +127,8 @@ pub enum Notice {
     Rejected(RemoteError),
     /// The worker tried to emit or open a namespace that is not its own.
     Reserved(Namespace),
+    /// A terminal frame names no call that this worker runs (AGX-CALL-023).
+    UnknownOutcome(CallId),
     /// Events for a namespace that no worker opened were dropped.
     HeldDropped {
         /// The namespace.
@@ -160,6 +162,13 @@ impl fmt::Display for Notice {
                 write!(
                     f,
                     "refused a frame from the worker for the reserved namespace {namespace}"
+                )
+            }
+            Self::UnknownOutcome(id) => {
+                write!(
+                    f,
+                    "ignored an outcome for {:?}, which the worker does not run",
+                    id.as_str()
                 )
             }
             Self::HeldDropped { namespace } => write!(
@@ -531,6 +540,8 @@ impl Link {
     fn outcome(&mut self, outcome: Outcome) {
         if self.running.remove(&outcome.call_id) {
             self.outputs.push_back(LinkOutput::Outcome(outcome));
+        } else {
+            self.notice(Notice::UnknownOutcome(outcome.call_id));
         }
     }
 

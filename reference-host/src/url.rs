@@ -111,10 +111,19 @@ impl FromStr for RuntimeUrl {
         if host.is_empty() {
             return Err(invalid(text, "it has no host"));
         }
+        let whole = authority.as_str();
+        let after_host = whole.rsplit_once(']').map_or(whole, |(_, rest)| rest);
+        let port = match after_host.rsplit_once(':') {
+            None => 80,
+            Some((_, port)) => match port.parse() {
+                Ok(port) => port,
+                Err(_) => return Err(invalid(text, "its port is not a number from 0 to 65535")),
+            },
+        };
         Ok(Self {
             authority: authority.as_str().to_owned(),
             host: host.to_owned(),
-            port: authority.port_u16().unwrap_or(80),
+            port,
             prefix: uri.path().trim_end_matches('/').to_owned(),
         })
     }
@@ -166,6 +175,9 @@ mod tests {
             "http://localhost/?a=1",
             "http://localhost/#a",
             "http://local host",
+            "http://localhost:99999",
+            "http://localhost:",
+            "http://[::1]:x",
         ] {
             let found = parse(bad);
             assert!(

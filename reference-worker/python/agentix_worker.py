@@ -462,7 +462,10 @@ class FrameWriter:
                     rest = memoryview(chunk)
                     while rest:
                         rest = rest[os.write(self._fd, rest) :]
-            except OSError as error:
+            except BaseException as error:
+                if not isinstance(error, OSError):
+                    # User code broke what this thread needs: a mute worker would hang every call.
+                    os._exit(1)
                 with self._changed:
                     self._broken = True
                     self._queue.clear()

@@ -13,11 +13,17 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// How long the rest of a request's body is read and thrown away before it is refused.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Longest pause between two pieces of a body, so that a caller that has vanished holds no
+/// descriptor for good.
+const PIECE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Why a request has no body.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoBody {
     #[error("a body of more than {limit} bytes")]
     TooLarge { limit: usize },
+    #[error("nothing more of the body came for {} s", PIECE_TIMEOUT.as_secs())]
+    Stalled,
     #[error("the connection was lost: {0}")]
     Lost(#[from] hyper::Error),
 }
@@ -40,7 +46,9 @@ pub(crate) async fn read(
     }
     let mut data = Vec::new();
     while declared <= limit
-        && let Some(frame) = body.frame().await
+        && let Some(frame) = tokio::time::timeout(PIECE_TIMEOUT, body.frame())
+            .await
+            .map_err(|_| NoBody::Stalled)?
     {
         let Ok(piece) = frame?.into_data() else {
             continue;

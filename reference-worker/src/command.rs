@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,6 +107,28 @@ impl WorkerCommand {
             script: Some(Arc::new(folder)),
             ..Self::new(arguments)?
         })
+    }
+
+    /// Writes the script of the Python worker again where somebody has cleaned it away.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone and cannot be written.
+    pub(crate) fn restore_script(&self) -> io::Result<()> {
+        let Some(folder) = &self.script else {
+            return Ok(());
+        };
+        let script = folder.path().join(SCRIPT_NAME);
+        if script.is_file() {
+            return Ok(());
+        }
+        if !folder.path().is_dir() {
+            // Fails where another user was faster: nothing of theirs is run.
+            std::fs::DirBuilder::new()
+                .mode(0o700)
+                .create(folder.path())?;
+        }
+        std::fs::write(script, PYTHON_WORKER)
     }
 
     /// Removes the script of the Python worker now: at the end of a process, clones of this may

@@ -357,15 +357,17 @@ impl Driver {
         while self.pipes.try_join_next().is_some() {}
         // The generation makes it differ from those of this runtime's other workers.
         let id = self.first_worker_id.wrapping_add(generation.0 as u32);
-        let worker = Worker::spawn(
-            generation,
-            self.command.arguments(),
-            (WORKER_ID, format!("{id:08x}")),
-            &self.groups,
-            &self.inbox,
-            &self.pressure,
-            &mut self.pipes,
-        );
+        let worker = self.command.restore_script().and_then(|()| {
+            Worker::spawn(
+                generation,
+                self.command.arguments(),
+                (WORKER_ID, format!("{id:08x}")),
+                &self.groups,
+                &self.inbox,
+                &self.pressure,
+                &mut self.pipes,
+            )
+        });
         match worker {
             Ok(worker) => {
                 self.workers.insert(generation, worker);

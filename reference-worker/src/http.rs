@@ -109,7 +109,9 @@ impl Routes {
                 return reply(&CallReply::TooLarge(error), prefer, None);
             }
             // Nobody is there to read an answer.
-            Err(NoBody::Lost(_)) => return plain(StatusCode::BAD_REQUEST, "no whole body"),
+            Err(NoBody::Lost(_) | NoBody::Stalled) => {
+                return plain(StatusCode::BAD_REQUEST, "no whole body");
+            }
         };
         let call_id = match wire::decode_call(&body) {
             Ok(call) => Some(call.call_id),
@@ -201,7 +203,9 @@ impl Routes {
                     Err(NoBody::TooLarge { .. }) => {
                         plain(StatusCode::PAYLOAD_TOO_LARGE, "too large")
                     }
-                    Err(NoBody::Lost(_)) => plain(StatusCode::BAD_REQUEST, "no whole body"),
+                    Err(NoBody::Lost(_) | NoBody::Stalled) => {
+                        plain(StatusCode::BAD_REQUEST, "no whole body")
+                    }
                 }
             }
             (Some("polling"), &Method::POST, None) => refusal(2, "Bad handshake method"),

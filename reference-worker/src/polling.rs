@@ -18,6 +18,8 @@ const BODY_BYTES: usize = 1024 * 1024;
 const BODY_PACKETS: usize = 16;
 /// What separates packets.
 const SEPARATOR: char = '\x1e';
+/// Packets of one body that are taken before others have their turn.
+const YIELD_PACKETS: usize = 64;
 
 /// Takes the body of a POST, whatever it holds; what is malformed ends the session.
 pub(crate) async fn take(session: &Arc<Session>, body: &Bytes) {
@@ -32,7 +34,11 @@ async fn take_all(session: &Arc<Session>, body: &Bytes) -> Result<(), Fault> {
     }
     let text = str::from_utf8(body).map_err(|_| Fault::NotUtf8)?;
     // One at a time: a body of separators alone must not become millions of packets in memory.
-    for part in text.split(SEPARATOR) {
+    for (n, part) in text.split(SEPARATOR).enumerate() {
+        // A body of many small packets must not keep this thread from other connections.
+        if n % YIELD_PACKETS == YIELD_PACKETS - 1 {
+            tokio::task::yield_now().await;
+        }
         for item in split_polling(part)? {
             match item {
                 PollingItem::Text(text) => session.text(&text).await?,

@@ -152,13 +152,28 @@ async fn main() -> ExitCode {
     match run(cli.command).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("agentix-host: {failure}");
+            eprintln!("agentix-host: {}", visible(&failure.to_string(), false));
             if let Some(traceback) = failure.traceback() {
-                eprintln!("{}", traceback.trim_end());
+                eprintln!("{}", visible(traceback.trim_end(), true));
             }
             ExitCode::from(failure.status())
         }
     }
+}
+
+/// Text from the sandbox for a terminal: control characters, and those that reorder text, are
+/// written as escapes, so that nothing but words comes through.
+fn visible(text: &str, keep_lines: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if (keep_lines && matches!(c, '\n' | '\t')) || !(c.is_control() || reorders) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_default());
+        }
+    }
+    out
 }
 
 async fn run(command: Command) -> Result<(), Failure> {
@@ -239,5 +254,20 @@ impl Signals {
             _ = self.interrupt.recv() => Err(Failure::Stopped { by: "SIGINT", status: 130 }),
             _ = self.terminate.recv() => Err(Failure::Stopped { by: "SIGTERM", status: 143 }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn nothing_but_words_reaches_the_terminal() {
+        let hostile = "\u{1b}[31mred\u{1b}]0;title\u{7}\r\nagentix-host: all good\u{202e}";
+        let shown = visible(hostile, false);
+        assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'));
+        assert!(shown.contains("red") && shown.contains("all good"));
+        assert_eq!(visible("a\n\tb é", true), "a\n\tb é");
+        assert_eq!(visible("a\nb", false), "a\\nb");
     }
 }
