@@ -20,7 +20,7 @@
 //! | `set`, `frozenset` | `{"$set": […]}`, `{"$frozenset": […]}` |
 //!
 //! A dict whose only key is a `str` that begins with `$` is written as `$dict` too, so that it is
-//! not taken for one of these. A surrogate code point in a `str` is written as its `\uXXXX`.
+//! not taken for one of these. A surrogate code point in a `str` is written as an escape like `\ud800`.
 
 mod arguments;
 mod output;

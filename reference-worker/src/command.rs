@@ -229,6 +229,21 @@ mod tests {
         ));
     }
 
+    /// Whoever cleans temporary folders does not end the Python worker for good.
+    #[test]
+    fn a_script_that_was_cleaned_away_is_written_again() {
+        let command = WorkerCommand::python("python3", []).unwrap();
+        let script = PathBuf::from(&command.arguments()[2]);
+        std::fs::remove_dir_all(script.parent().unwrap()).unwrap();
+        command.restore_script().unwrap();
+        assert_eq!(std::fs::read_to_string(&script).unwrap(), PYTHON_WORKER);
+        std::fs::remove_file(&script).unwrap();
+        command.restore_script().unwrap();
+        assert_eq!(std::fs::read_to_string(&script).unwrap(), PYTHON_WORKER);
+        command.remove_script();
+        assert!(!script.exists());
+    }
+
     #[test]
     fn the_script_goes_with_its_last_user() {
         let command = WorkerCommand::python("python3", ["a".into(), "b".into()]).unwrap();

@@ -68,8 +68,8 @@ impl fmt::Display for OpcodeSuffix {
 #[non_exhaustive]
 pub enum DecodeErrorKind {
     /// The stream names a class or function that the policy does not admit. Names are in full and
-    /// as they stand in the stream, lone surrogates written as `\udXXX` and bytes that are no UTF-8
-    /// as `\xNN`.
+    /// as they stand in the stream, lone surrogates written like `\ud800` and bytes that are no UTF-8
+    /// like `\xff`.
     #[error(
         "refused global {module}.{qualname}: the policy does not admit it; \
          have the sender pass plain values instead (see `Policy`)"

@@ -38,6 +38,8 @@ USER_MODULE = '''
     def received(): return signals
     async def default_signal(number):
         signal.signal(number, signal.SIG_DFL)
+    def break_writing():
+        os.write = None
     def read_stdin():
         return [sys.stdin.read(), os.read(0, 10)]
     def shell(command):
@@ -255,6 +257,11 @@ class Descriptors(Case):
         worker.end_input()
         self.assertEqual(worker.wait(), 0)
         worker.wait_for_line("from C")
+
+    def test_a_worker_that_cannot_write_ends_instead_of_staying_mute(self):
+        worker = self.start()
+        worker.call("a", "user::break_writing")
+        self.assertEqual(worker.wait(), 1)
 
     def test_standard_input_is_empty(self):
         worker = self.start()
