@@ -169,6 +169,9 @@ impl Drop for Worker {
     }
 }
 
+/// Longest body that is copied behind its header; with it, what a pipe takes in one piece.
+const WHOLE_BYTES: usize = 4096 - framing::HEADER_BYTES;
+
 async fn write(mut stdin: ChildStdin, mut frames: mpsc::UnboundedReceiver<(Bytes, Charge)>) {
     while let Some((body, _charge)) = frames.recv().await {
         let header = match framing::header(body.len()) {
@@ -180,6 +183,10 @@ async fn write(mut stdin: ChildStdin, mut frames: mpsc::UnboundedReceiver<(Bytes
             }
         };
         let written = async {
+            if body.len() <= WHOLE_BYTES {
+                // In one piece: a worker that ends in between never sees half a frame.
+                return stdin.write_all(&[&header[..], &body].concat()).await;
+            }
             stdin.write_all(&header).await?;
             stdin.write_all(&body).await
         };

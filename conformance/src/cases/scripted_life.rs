@@ -444,6 +444,8 @@ async fn cancel_while_starting(mut case: ScriptedCase) -> Verdict {
         .is("AGX-CALL-057", &Value::None)?;
     case.process.signal(Signal::TERM);
     for worker in &mut workers {
+        // A worker that left while a frame is on its way would see half of it.
+        let _ = worker.pipe.frame("shutdown").await;
         let _ = worker.exit(0).await;
         worker.pipe.end().await?;
     }
