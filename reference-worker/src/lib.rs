@@ -23,6 +23,7 @@ mod log;
 mod names;
 mod outbox;
 mod polling;
+mod proc_stat;
 mod process;
 mod random;
 mod server;

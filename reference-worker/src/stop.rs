@@ -14,9 +14,10 @@ use std::fmt;
 use std::io::Read as _;
 use std::time::Duration;
 
+use crate::proc_stat::ProcStat;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat};
-use rustix::process::{Pid, getpid, getppid, getsid};
+use rustix::process::{Pid, getpid, getppid};
 use rustix::time::Timespec;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -165,7 +166,8 @@ fn watch_stdin() -> std::io::Result<oneshot::Receiver<()>> {
 }
 
 fn watched_parent(ignores_hang_up: bool) -> Option<Pid> {
-    let leads_session = getsid(None).is_ok_and(|session| session == getpid());
+    let own = getpid();
+    let leads_session = ProcStat::own().is_some_and(|stat| stat.session == Some(own));
     // `None` stands for a parent outside of the container's process namespace.
     getppid().filter(|parent| !ignores_hang_up && !leads_session && *parent != Pid::INIT)
 }

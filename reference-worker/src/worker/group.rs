@@ -1,7 +1,8 @@
 //! What a worker leaves behind when it ends.
 
 use crate::names::WORKER_ID;
-use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process};
+use crate::proc_stat::ProcStat;
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// Rounds of looking for members: one that is forking while it is killed can leave another.
 const ROUNDS: usize = 10;
@@ -14,7 +15,8 @@ const ROUNDS: usize = 10;
 /// whose runtime is gone. Members are found in `/proc`: where there is none, nothing happens.
 pub(super) fn kill_others() {
     let own = getpid();
-    if getpgrp() != own || std::env::var_os(WORKER_ID).is_none() {
+    let leads = ProcStat::own().is_some_and(|stat| stat.group == Some(own));
+    if !leads || std::env::var_os(WORKER_ID).is_none() {
         return;
     }
     for _ in 0..ROUNDS {
@@ -38,17 +40,9 @@ fn members(group: Pid) -> Vec<Pid> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(Pid::from_raw)
-        .filter(|pid| *pid != group && group_of_living(*pid) == Some(group.as_raw_pid()))
+        .filter(|pid| {
+            let stat = ProcStat::of(*pid);
+            *pid != group && stat.is_some_and(|stat| stat.lives && stat.group == Some(group))
+        })
         .collect()
-}
-
-/// Reads state and group from `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP …`.
-fn group_of_living(pid: Pid) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
-    // The name may hold anything, parentheses too.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    let state = fields.next()?;
-    let group = fields.nth(1)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(group)
 }

@@ -228,3 +228,32 @@ async fn a_worker_told_to_stop_ends_and_is_replaced() {
     assert_ne!(worker, next);
     runtime.stop().await;
 }
+
+/// Entered without a new session, a container's processes have a group and a session whose leaders
+/// have no number inside: the runtime starts, calls, and ends with its standard input.
+#[tokio::test]
+async fn group_and_session_of_an_outer_namespace() {
+    const NAMESPACE: [&str; 4] = ["--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let possible = std::process::Command::new("unshare")
+        .args(NAMESPACE)
+        .arg("true")
+        .stderr(Stdio::null())
+        .status();
+    if !possible.is_ok_and(|status| status.success()) {
+        let test = "group_and_session_of_an_outer_namespace";
+        not_run(test, "unshare cannot make a process namespace");
+        return;
+    }
+    let mut inside = tokio::process::Command::new("unshare");
+    inside
+        .args(NAMESPACE)
+        .args(["--kill-child", RUNTIME, "serve", "--worker", WORKER])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    let mut runtime = Runtime::from(inside).await;
+    let worker: i32 = value(runtime.call(1, &pid {}).await);
+    assert!(worker > 1);
+    drop(runtime.stdin.take());
+    assert_eq!(runtime.wait().await.code(), Some(0));
+}

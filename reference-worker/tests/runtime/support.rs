@@ -492,11 +492,15 @@ pub(crate) fn has_python(test: &str) -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !found {
-        // Past the harness's capture.
-        let line = format!("NOT RUN {test}: python3 not found\n");
-        std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
+        not_run(test, "python3 not found");
     }
     found
+}
+
+/// Says that a test did not run, past the harness's capture.
+pub(crate) fn not_run(test: &str, why: &str) {
+    let line = format!("NOT RUN {test}: {why}\n");
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
 }
 
 /// Measures how long something takes.
