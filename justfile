@@ -25,3 +25,7 @@ snapshots:
 # Fuzz one target for a minute; needs cargo-fuzz and a nightly toolchain.
 fuzz TARGET="messages":
     cargo +nightly fuzz run {{ TARGET }} -- -max_total_time=60
+
+# How fast the unpickler is and what its values take, beside CPython; needs python3, and numpy for one payload.
+bench-unpickle *PAYLOADS:
+    cargo bench -p agentix-protocol --bench unpickle --bench unpickle_memory -- {{ PAYLOADS }}
