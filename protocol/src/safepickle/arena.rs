@@ -1,18 +1,36 @@
 //! Where decoded objects live: one flat table, so that nothing about them recurses.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 
 use num_bigint::BigInt;
 
+use super::known::Known;
+use super::object::Object;
+use super::types::number::DecimalData;
+use super::types::path::PathClass;
+use super::types::uuid::Uuid;
 use super::value::Kind;
 
 /// The number of an object in its [`Document`](super::Document).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub(super) u32);
+pub struct NodeId(
+    /// One more than the place in the table, so that an optional number takes no more room.
+    NonZeroU32,
+);
 
 impl NodeId {
+    /// The number for a place in the table, unless the place is too far.
+    pub(super) fn new(index: usize) -> Option<Self> {
+        u32::try_from(index)
+            .ok()?
+            .checked_add(1)
+            .and_then(NonZeroU32::new)
+            .map(Self)
+    }
+
     pub(super) fn index(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
     }
 }
 
@@ -61,6 +79,63 @@ pub(super) enum Node {
     Dict(Span),
     Set(Span),
     Frozenset(Span),
+    /// Index into [`Arena::complexes`].
+    Complex(u32),
+    /// Three items: start, stop, step.
+    Range(Span),
+    /// Three items: start, stop, step.
+    Slice(Span),
+    /// Year (two bytes, big-endian), month, day. All valid.
+    Date([u8; 4]),
+    /// Hour, minute, second, microsecond (three bytes, big-endian); the top bit of the hour is the
+    /// fold. All valid.
+    Time {
+        raw: [u8; 6],
+        tzinfo: Option<NodeId>,
+    },
+    /// As in a date, then as in a time; the top bit of the month is the fold. All valid.
+    Datetime {
+        raw: [u8; 10],
+        tzinfo: Option<NodeId>,
+    },
+    /// As Python normalises it: seconds below a day, microseconds below a second.
+    Timedelta {
+        days: i32,
+        seconds: u32,
+        microseconds: u32,
+    },
+    /// A timedelta and a str.
+    Timezone {
+        offset: NodeId,
+        name: Option<NodeId>,
+    },
+    /// Index into [`Arena::decimals`].
+    Decimal(u32),
+    /// Two ints in lowest terms, the second above zero.
+    Fraction {
+        numerator: NodeId,
+        denominator: NodeId,
+    },
+    /// Index into [`Arena::uuids`].
+    Uuid(u32),
+    /// Its parts, strs.
+    Path {
+        class: PathClass,
+        parts: Span,
+    },
+    /// Index into [`Arena::globals`].
+    Global(u32),
+    /// Index into [`Arena::objects`].
+    Object(u32),
+}
+
+/// A class or function that a stream names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GlobalData {
+    pub(super) module: Bytes,
+    pub(super) qualname: Bytes,
+    /// What it is, unless it is only a name.
+    pub(super) known: Option<Known>,
 }
 
 /// The arena is full: a number would no longer fit in 32 bits.
@@ -74,6 +149,11 @@ pub(super) struct Arena<'a> {
     pub(super) items: Vec<NodeId>,
     pub(super) owned: Vec<u8>,
     pub(super) big_ints: Vec<BigInt>,
+    pub(super) complexes: Vec<[f64; 2]>,
+    pub(super) decimals: Vec<DecimalData>,
+    pub(super) uuids: Vec<Uuid>,
+    pub(super) globals: Vec<GlobalData>,
+    pub(super) objects: Vec<Object>,
 }
 
 impl<'a> Arena<'a> {
@@ -84,6 +164,11 @@ impl<'a> Arena<'a> {
             items: Vec::new(),
             owned: Vec::new(),
             big_ints: Vec::new(),
+            complexes: Vec::new(),
+            decimals: Vec::new(),
+            uuids: Vec::new(),
+            globals: Vec::new(),
+            objects: Vec::new(),
         }
     }
 
@@ -94,16 +179,71 @@ impl<'a> Arena<'a> {
             items: self.items,
             owned: self.owned,
             big_ints: self.big_ints,
+            complexes: self.complexes,
+            decimals: self.decimals,
+            uuids: self.uuids,
+            globals: self.globals,
+            objects: self.objects,
         }
     }
 
     pub(super) fn push(&mut self, node: Node) -> Result<NodeId, Full> {
-        let id = u32::try_from(self.nodes.len()).map_err(|_| Full)?;
-        if id == u32::MAX {
-            return Err(Full);
-        }
+        let id = NodeId::new(self.nodes.len()).ok_or(Full)?;
         self.nodes.push(node);
-        Ok(NodeId(id))
+        Ok(id)
+    }
+
+    pub(super) fn push_complex(&mut self, value: [f64; 2]) -> Result<NodeId, Full> {
+        let index = u32::try_from(self.complexes.len()).map_err(|_| Full)?;
+        self.complexes.push(value);
+        self.push(Node::Complex(index))
+    }
+
+    pub(super) fn push_decimal(&mut self, value: DecimalData) -> Result<NodeId, Full> {
+        let index = u32::try_from(self.decimals.len()).map_err(|_| Full)?;
+        self.decimals.push(value);
+        self.push(Node::Decimal(index))
+    }
+
+    pub(super) fn push_uuid(&mut self, value: Uuid) -> Result<NodeId, Full> {
+        let index = u32::try_from(self.uuids.len()).map_err(|_| Full)?;
+        self.uuids.push(value);
+        self.push(Node::Uuid(index))
+    }
+
+    pub(super) fn push_global(&mut self, value: GlobalData) -> Result<NodeId, Full> {
+        let index = u32::try_from(self.globals.len()).map_err(|_| Full)?;
+        self.globals.push(value);
+        self.push(Node::Global(index))
+    }
+
+    pub(super) fn push_object(&mut self, value: Object) -> Result<NodeId, Full> {
+        let index = u32::try_from(self.objects.len()).map_err(|_| Full)?;
+        self.objects.push(value);
+        self.push(Node::Object(index))
+    }
+
+    /// The object behind a number, if it is one of those kept apart.
+    pub(super) fn object(&self, id: NodeId) -> Option<&Object> {
+        match self.node(id) {
+            Node::Object(index) => Some(&self.objects[index as usize]),
+            _ => None,
+        }
+    }
+
+    pub(super) fn object_mut(&mut self, id: NodeId) -> Option<&mut Object> {
+        match self.node(id) {
+            Node::Object(index) => Some(&mut self.objects[index as usize]),
+            _ => None,
+        }
+    }
+
+    /// The global behind a number.
+    pub(super) fn global(&self, id: NodeId) -> Option<GlobalData> {
+        match self.node(id) {
+            Node::Global(index) => Some(self.globals[index as usize]),
+            _ => None,
+        }
     }
 
     /// Pushes an int in its one form.
@@ -149,15 +289,36 @@ impl<'a> Arena<'a> {
         &self.items[span.start as usize..][..span.len as usize]
     }
 
-    /// The objects that `id` holds: items, or keys and values in turn.
+    /// What `id` holds, if it holds any number of one sort: items, or keys and values in turn.
     pub(super) fn children(&self, id: NodeId) -> &[NodeId] {
         match self.node(id) {
             Node::List(span)
             | Node::Tuple(span)
             | Node::Dict(span)
             | Node::Set(span)
-            | Node::Frozenset(span) => self.span(span),
+            | Node::Frozenset(span)
+            | Node::Range(span)
+            | Node::Slice(span)
+            | Node::Path { parts: span, .. } => self.span(span),
             _ => &[],
+        }
+    }
+
+    /// All that `id` refers to, in an order that is the same for every object of its kind.
+    pub(super) fn references(&self, id: NodeId) -> Cow<'_, [NodeId]> {
+        match self.node(id) {
+            Node::Time { tzinfo, .. } | Node::Datetime { tzinfo, .. } => {
+                Cow::Owned(tzinfo.into_iter().collect())
+            }
+            Node::Timezone { offset, name } => {
+                Cow::Owned(std::iter::once(offset).chain(name).collect())
+            }
+            Node::Fraction {
+                numerator,
+                denominator,
+            } => Cow::Owned(vec![numerator, denominator]),
+            Node::Object(index) => Cow::Owned(self.objects[index as usize].references()),
+            _ => Cow::Borrowed(self.children(id)),
         }
     }
 
@@ -188,7 +349,7 @@ impl<'a> Arena<'a> {
             | Node::Frozenset(span) => span,
             _ => Span::default(),
         };
-        let grown = self.extend_span(span, new)?;
+        let grown = self.extend_span(id, span, new)?;
         match &mut self.nodes[index] {
             Node::List(span)
             | Node::Tuple(span)
@@ -202,7 +363,7 @@ impl<'a> Arena<'a> {
         Ok(())
     }
 
-    fn extend_span(&mut self, span: Span, new: &[NodeId]) -> Result<Span, Full> {
+    fn extend_span(&mut self, id: NodeId, span: Span, new: &[NodeId]) -> Result<Span, Full> {
         let used_end = span.start as usize + span.len as usize;
         let len = span.len as usize + new.len();
         let len32 = u32::try_from(len).map_err(|_| Full)?;
@@ -228,7 +389,8 @@ impl<'a> Arena<'a> {
         start.checked_add(cap).ok_or(Full)?;
         self.items.extend_from_within(span.start as usize..used_end);
         self.items.extend_from_slice(new);
-        self.items.resize(start as usize + cap as usize, NodeId(0));
+        // What is reserved is never read before it is set.
+        self.items.resize(start as usize + cap as usize, id);
         Ok(Span {
             start,
             len: len32,
@@ -250,6 +412,20 @@ impl<'a> Arena<'a> {
             Node::Dict(_) => Kind::Dict,
             Node::Set(_) => Kind::Set,
             Node::Frozenset(_) => Kind::Frozenset,
+            Node::Complex(_) => Kind::Complex,
+            Node::Range(_) => Kind::Range,
+            Node::Slice(_) => Kind::Slice,
+            Node::Date(_) => Kind::Date,
+            Node::Time { .. } => Kind::Time,
+            Node::Datetime { .. } => Kind::Datetime,
+            Node::Timedelta { .. } => Kind::Timedelta,
+            Node::Timezone { .. } => Kind::Timezone,
+            Node::Decimal(_) => Kind::Decimal,
+            Node::Fraction { .. } => Kind::Fraction,
+            Node::Uuid(_) => Kind::Uuid,
+            Node::Path { .. } => Kind::Path,
+            Node::Global(_) => Kind::Global,
+            Node::Object(index) => self.objects[index as usize].kind(),
         }
     }
 
@@ -259,6 +435,11 @@ impl<'a> Arena<'a> {
         self.items.shrink_to_fit();
         self.owned.shrink_to_fit();
         self.big_ints.shrink_to_fit();
+        self.complexes.shrink_to_fit();
+        self.decimals.shrink_to_fit();
+        self.uuids.shrink_to_fit();
+        self.globals.shrink_to_fit();
+        self.objects.shrink_to_fit();
     }
 }
 

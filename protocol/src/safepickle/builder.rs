@@ -33,7 +33,7 @@ pub struct Builder {
 #[non_exhaustive]
 pub enum BuildError {
     /// The number is of no object of this builder.
-    #[error("there is no object {}", .0.0)]
+    #[error("there is no object {}", .0.index())]
     UnknownNode(NodeId),
     /// The object is not of the kind that the step wants.
     #[error("expected {expected}, found {found}")]
@@ -205,7 +205,7 @@ impl Builder {
     pub fn finish(mut self, root: NodeId) -> Result<Document<'static>, BuildError> {
         self.known(root)?;
         self.arena.shrink();
-        Ok(Document::new(self.arena, root))
+        Ok(Document::new(self.arena, root, 0))
     }
 
     fn known(&self, id: NodeId) -> Result<(), BuildError> {

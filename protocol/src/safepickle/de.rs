@@ -275,6 +275,7 @@ impl<'d> de::Deserializer<'d> for Deserializer<'_, 'd> {
                 self.visit_sequence(visitor, true, "list")
             }
             Node::Dict(_) => self.visit_map(visitor),
+            _ => Err(self.mismatch("plain value")),
         }
     }
 

@@ -206,6 +206,12 @@ impl<'d> Encoder<'d> {
                 open.push(self.open(id));
                 return Ok(());
             }
+            _ => {
+                return Err(EncodeError::Custom(format!(
+                    "a {} is not encoded",
+                    value.kind()
+                )));
+            }
         }
         self.memoize(id, false);
         Ok(())

@@ -71,8 +71,8 @@ pub enum DecodeErrorKind {
     /// as they stand in the stream, lone surrogates written like `\ud800` and bytes that are no UTF-8
     /// like `\xff`.
     #[error(
-        "refused global {module}.{qualname}: the policy does not admit it; \
-         have the sender pass plain values instead (see `Policy`)"
+        "refused global {module}.{qualname}: the policy does not admit it; have the sender pass \
+         plain values instead, or admit it by its exact name (`Policy::allow`)"
     )]
     RefusedGlobal {
         /// The module.
@@ -178,6 +178,15 @@ pub enum Malformed {
     /// A dict is given a key without a value.
     #[error("a dict is given an odd number of operands")]
     OddOperands,
+    /// A class or function is called with arguments that no pickler writes for it.
+    #[error("the arguments are none that a pickler writes for this class")]
+    Arguments,
+    /// An object is given a state that it cannot have.
+    #[error("a {0} cannot take this state")]
+    NoState(Kind),
+    /// The stream ends before an object was given the state without which it is none.
+    #[error("the stream ends before an object was given its state")]
+    Unbuilt,
     /// An operand is of the wrong kind.
     #[error("expected {expected}, found {found}")]
     Operand {

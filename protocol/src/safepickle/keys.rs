@@ -34,7 +34,7 @@ impl Budget {
         depth: usize::MAX,
     };
 
-    fn charge(&mut self, steps: u64) -> Result<(), KeyError> {
+    pub(super) fn charge(&mut self, steps: u64) -> Result<(), KeyError> {
         self.work = self.work.checked_sub(steps).ok_or(KeyError::WorkSpent)?;
         Ok(())
     }
@@ -231,14 +231,12 @@ fn leaf_hash(arena: &Arena<'_>, id: NodeId, strict: bool) -> Result<Option<u64>,
                 .to_f64()
                 .unwrap_or(f64::INFINITY),
         ),
-        Node::Float(value) if value.is_nan() && !strict => mix(u64::from(id.0), 4),
+        Node::Float(value) if value.is_nan() && !strict => mix(id.index() as u64, 4),
         Node::Float(value) => float_hash(value),
         Node::Str(bytes) => bytes_hash(arena.bytes(bytes), 5),
         Node::Bytes(bytes) => bytes_hash(arena.bytes(bytes), 6),
         Node::Tuple(_) | Node::Frozenset(_) => return Ok(None),
-        Node::Bytearray(_) | Node::List(_) | Node::Dict(_) | Node::Set(_) => {
-            return Err(KeyError::Unhashable(arena.kind(id)));
-        }
+        _ => return Err(KeyError::Unhashable(arena.kind(id))),
     }))
 }
 

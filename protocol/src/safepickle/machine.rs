@@ -1,24 +1,28 @@
 //! The machine that carries out a pickle: one loop, one reader, one stack of object numbers.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::arena::{Arena, Node, NodeId, Span};
+use super::arena::{Arena, GlobalData, Node, NodeId, Span};
+use super::construct::How;
 use super::error::{DecodeError, DecodeErrorKind, Malformed, TextRule, Unsupported};
 use super::keys::{Budget, Keys};
 use super::limits::{LimitKind, Limits};
 use super::make::{SHARED_COUNT, SHARED_EMPTY_TUPLE, SHARED_FALSE, SHARED_NONE, SHARED_TRUE};
 use super::memo::Memo;
 use super::opcode::Opcode;
-use super::policy::Policy;
+use super::policy::{Admitted, Policy};
 use super::reader::Reader;
 use super::text;
+use super::types::record::Origin;
 use super::value::{Document, Kind, Text};
 
-/// Decodes the first pickle in `input`.
+/// Decodes the first pickle in `input`, and tells `observe` what it meets.
 pub(super) fn run<'a>(
     policy: &Policy,
     limits: &Limits,
     input: &'a [u8],
+    mut observe: impl FnMut(Event<'_>),
 ) -> Result<Document<'a>, DecodeError> {
     if input.len() as u64 > limits.input_bytes {
         let kind = DecodeErrorKind::Limit {
@@ -34,13 +38,39 @@ pub(super) fn run<'a>(
         let Some(opcode) = machine.reader.opcode() else {
             return Err(DecodeError::new(Malformed::NoStop.into(), at, None));
         };
-        match machine.step(opcode) {
-            Ok(None) => {}
-            Ok(Some(root)) => {
-                machine.arena.shrink();
-                return Ok(Document::new(machine.arena, root));
-            }
+        let step = machine.step(opcode);
+        let offset = at as u64;
+        if let Some((module, qualname, admitted)) = machine.named.take() {
+            observe(Event::Global {
+                offset,
+                module: &module,
+                qualname: &qualname,
+                admitted,
+            });
+        }
+        if let Some(id) = machine.persistent_id.take() {
+            observe(Event::PersistentId { offset, id: &id });
+        }
+        let end = match step {
+            Ok(end) => end,
             Err(kind) => return Err(DecodeError::new(kind, at, Some(opcode))),
+        };
+        observe(Event::Instruction {
+            offset,
+            opcode,
+            argument: &input[at + 1..machine.reader.at()],
+        });
+        if let Some(root) = end {
+            if !machine.unbuilt.is_empty() {
+                return Err(DecodeError::new(
+                    Malformed::Unbuilt.into(),
+                    at,
+                    Some(opcode),
+                ));
+            }
+            machine.arena.shrink();
+            let consumed = machine.reader.at();
+            return Ok(Document::new(machine.arena, root, consumed));
         }
     }
 }
@@ -74,6 +104,49 @@ pub(super) struct Machine<'p, 'a> {
     pub(super) work_allowed: u64,
     pub(super) big_int_bytes: u64,
     pub(super) shared: [Option<NodeId>; SHARED_COUNT],
+    /// Objects that are nothing yet without a state.
+    pub(super) unbuilt: BTreeSet<NodeId>,
+    /// The object of each name, so that one class is one object.
+    globals: BTreeMap<(Vec<u8>, Vec<u8>), NodeId>,
+    /// What the last opcode named, and whether that is admitted.
+    named: Option<(String, String, bool)>,
+    /// The persistent id that the last opcode refers to.
+    persistent_id: Option<String>,
+}
+
+/// What an observed decode meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<'e> {
+    /// The stream names a class or function. Comes before the instruction that does, and even if it is
+    /// refused.
+    Global {
+        /// Where the instruction starts, in bytes from the start of the input.
+        offset: u64,
+        /// The module, as in [`DecodeErrorKind::RefusedGlobal`].
+        module: &'e str,
+        /// The name inside the module.
+        qualname: &'e str,
+        /// Whether the policy admits it.
+        admitted: bool,
+    },
+    /// The stream refers to an object outside of itself. Comes before the instruction that does, and
+    /// even if it is refused.
+    PersistentId {
+        /// Where the instruction starts.
+        offset: u64,
+        /// The id, as in [`DecodeErrorKind::RefusedPersistentId`].
+        id: &'e str,
+    },
+    /// An instruction was carried out.
+    Instruction {
+        /// Where it starts.
+        offset: u64,
+        /// Its opcode.
+        opcode: Opcode,
+        /// Its argument as it stands in the stream, sizes and newlines included.
+        argument: &'e [u8],
+    },
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -96,6 +169,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             work_allowed,
             big_int_bytes: 0,
             shared: [None; SHARED_COUNT],
+            unbuilt: BTreeSet::new(),
+            globals: BTreeMap::new(),
+            named: None,
+            persistent_id: None,
         }
     }
 
@@ -193,12 +270,16 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let len = self.reader.u64_size()?;
                 self.bytes(len, Node::Bytearray)?;
             }
+            Opcode::NEXT_BUFFER if self.policy.is_inspect() => {
+                self.outside(Origin::Buffer, &[])?;
+            }
             Opcode::NEXT_BUFFER => {
                 return Err(DecodeErrorKind::Unsupported(Unsupported::OutOfBandBuffer));
             }
             Opcode::READONLY_BUFFER => match self.arena.kind(self.top()?) {
-                // Bytes are read-only already.
+                // Bytes are read-only already, and what is only shown is not written to.
                 Kind::Bytes => {}
+                _ if self.policy.is_inspect() => {}
                 Kind::Bytearray => {
                     return Err(DecodeErrorKind::Unsupported(Unsupported::ReadOnlyBytearray));
                 }
@@ -268,14 +349,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             Opcode::SETITEM => {
                 self.need(3)?;
-                let from = self.stack.len() - 2;
-                let dict = self.container(from, Kind::Dict)?;
-                self.set_items(dict, from)?;
+                self.set_items_below(self.stack.len() - 2)?;
             }
             Opcode::SETITEMS => {
                 let from = self.close_mark()?;
-                let dict = self.container(from, Kind::Dict)?;
-                self.set_items(dict, from)?;
+                self.set_items_below(from)?;
             }
             Opcode::EMPTY_SET => self.push(Node::Set(Span::default()))?,
             Opcode::ADDITEMS => {
@@ -316,54 +394,89 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.load(u64::from(index))?;
             }
 
-            Opcode::GLOBAL | Opcode::INST => {
+            Opcode::GLOBAL => {
                 let module = self.reader.line()?;
                 let qualname = self.reader.line()?;
-                return Err(self.global(module, qualname));
+                let global = self.global(module, qualname)?;
+                self.stack.push(global);
             }
-            Opcode::STACK_GLOBAL => return Err(self.stack_global()?),
-            Opcode::EXT1 => {
-                let code = i64::from(self.reader.u8()?);
-                return Err(DecodeErrorKind::RefusedExtension { code });
+            Opcode::STACK_GLOBAL => {
+                let global = self.stack_global()?;
+                self.stack.push(global);
             }
-            Opcode::EXT2 => {
-                let code = i64::from(u16::from_le_bytes(self.reader.array()?));
-                return Err(DecodeErrorKind::RefusedExtension { code });
+            Opcode::INST => {
+                let module = self.reader.line()?;
+                let qualname = self.reader.line()?;
+                let class = self.global(module, qualname)?;
+                let from = self.close_mark()?;
+                let arguments = self.stack.split_off(from);
+                let made = self.instance(class, &arguments)?;
+                self.stack.push(made);
             }
-            Opcode::EXT4 => {
-                let code = i64::from(i32::from_le_bytes(self.reader.array()?));
-                return Err(DecodeErrorKind::RefusedExtension { code });
-            }
-            Opcode::PERSID => {
-                let id = self.reader.line()?.escape_ascii().to_string();
-                return Err(DecodeErrorKind::RefusedPersistentId { id });
-            }
-            Opcode::BINPERSID => {
-                let id = self.pop()?;
-                let id = match self.arena.node(id) {
-                    Node::Str(bytes) => name(self.arena.bytes(bytes)),
-                    Node::Int(id) => id.to_string(),
-                    _ => format!("of kind {}", self.arena.kind(id)),
-                };
-                return Err(DecodeErrorKind::RefusedPersistentId { id });
-            }
-            // The rest work on a class or on an object made from one. There are none on the stack,
-            // since a stream that names one has been refused there.
-            Opcode::REDUCE => return Err(self.no_class(2, "a callable")?),
-            Opcode::NEWOBJ => return Err(self.no_class(2, "a class")?),
-            Opcode::NEWOBJ_EX => return Err(self.no_class(3, "a class")?),
-            Opcode::BUILD => return Err(self.no_class(2, "an object")?),
             Opcode::OBJ => {
                 let from = self.close_mark()?;
-                let Some(first) = self.stack.get(from) else {
+                let operands = self.stack.split_off(from);
+                let Some((class, arguments)) = operands.split_first() else {
                     return Err(Malformed::StackUnderflow.into());
                 };
-                let found = self.arena.kind(*first);
-                return Err(Malformed::Operand {
-                    expected: "a class",
-                    found,
+                let made = self.instance(*class, arguments)?;
+                self.stack.push(made);
+            }
+            Opcode::REDUCE => {
+                let [callee, args] = self.operands()?;
+                let made = self.construct(How::Call, callee, args, None)?;
+                self.stack.push(made);
+            }
+            Opcode::NEWOBJ => {
+                let [class, args] = self.operands()?;
+                let made = self.new_object(class, args, None)?;
+                self.stack.push(made);
+            }
+            Opcode::NEWOBJ_EX => {
+                let [class, args, kwargs] = self.operands()?;
+                let made = self.new_object(class, args, Some(kwargs))?;
+                self.stack.push(made);
+            }
+            Opcode::BUILD => {
+                let [object, state] = self.operands()?;
+                let built = self.build(object, state)?;
+                self.stack.push(built);
+            }
+            Opcode::EXT1 => {
+                let code = self.reader.u8()?;
+                self.extension(i64::from(code))?;
+            }
+            Opcode::EXT2 => {
+                let code = u16::from_le_bytes(self.reader.array()?);
+                self.extension(i64::from(code))?;
+            }
+            Opcode::EXT4 => {
+                let code = i32::from_le_bytes(self.reader.array()?);
+                self.extension(i64::from(code))?;
+            }
+            Opcode::PERSID => {
+                let line = self.reader.line()?;
+                let id = line.escape_ascii().to_string();
+                self.persistent_id = Some(id.clone());
+                if !self.policy.is_inspect() {
+                    return Err(DecodeErrorKind::RefusedPersistentId { id });
                 }
-                .into());
+                self.push_owned_str(id.as_bytes(), false)?;
+                let [id] = self.operands()?;
+                self.outside(Origin::PersistentId, &[id])?;
+            }
+            Opcode::BINPERSID => {
+                let node = self.pop()?;
+                let id = match self.arena.node(node) {
+                    Node::Str(bytes) => name(self.arena.bytes(bytes)),
+                    Node::Int(id) => id.to_string(),
+                    _ => format!("of kind {}", self.arena.kind(node)),
+                };
+                self.persistent_id = Some(id.clone());
+                if !self.policy.is_inspect() {
+                    return Err(DecodeErrorKind::RefusedPersistentId { id });
+                }
+                self.outside(Origin::PersistentId, &[node])?;
             }
             _ => return Err(Malformed::UnknownOpcode.into()),
         }
@@ -403,10 +516,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// The container right below the operands that begin at `from`.
     pub(super) fn container(&self, from: usize, kind: Kind) -> Step<NodeId> {
-        if from <= self.fence {
-            return Err(Malformed::StackUnderflow.into());
-        }
-        let id = self.stack[from - 1];
+        let id = self.below(from)?;
         let found = self.arena.kind(id);
         if found != kind {
             return Err(Malformed::Operand {
@@ -418,10 +528,21 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(id)
     }
 
-    fn no_class(&self, operands: usize, expected: &'static str) -> Step<DecodeErrorKind> {
-        self.need(operands)?;
-        let found = self.arena.kind(self.stack[self.stack.len() - operands]);
-        Ok(Malformed::Operand { expected, found }.into())
+    /// What lies right below the operands that begin at `from`.
+    pub(super) fn below(&self, from: usize) -> Step<NodeId> {
+        if from <= self.fence {
+            return Err(Malformed::StackUnderflow.into());
+        }
+        Ok(self.stack[from - 1])
+    }
+
+    /// Takes the `N` operands on top, the topmost last.
+    fn operands<const N: usize>(&mut self) -> Step<[NodeId; N]> {
+        self.need(N)?;
+        let from = self.stack.len() - N;
+        let operands = std::array::from_fn(|at| self.stack[from + at]);
+        self.stack.truncate(from);
+        Ok(operands)
     }
 
     // The memo.
@@ -447,29 +568,75 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     // Globals.
 
-    fn global(&self, module: &[u8], qualname: &[u8]) -> DecodeErrorKind {
-        debug_assert!(
-            !self.policy.admits(module, qualname),
-            "no policy admits a global yet"
-        );
-        DecodeErrorKind::RefusedGlobal {
-            module: name(module),
-            qualname: name(qualname),
+    /// The object of a name, if the policy admits it.
+    fn global(&mut self, module: &[u8], qualname: &[u8]) -> Step<NodeId> {
+        let admitted = self.policy.look_up(module, qualname);
+        let readable = (name(module), name(qualname), admitted.is_some());
+        let known = match admitted {
+            Some(Admitted::Known(known)) => Some(known),
+            Some(Admitted::Name) => None,
+            None => {
+                let (module, qualname, _) = readable.clone();
+                self.named = Some(readable);
+                return Err(DecodeErrorKind::RefusedGlobal { module, qualname });
+            }
+        };
+        self.named = Some(readable);
+        if !module.is_ascii() && known.is_none() && text::generalised_utf8(module).is_none()
+            || !qualname.is_ascii() && known.is_none() && text::generalised_utf8(qualname).is_none()
+        {
+            return Err(Malformed::Utf8.into());
         }
+        let key = (module.to_vec(), qualname.to_vec());
+        if let Some(id) = self.globals.get(&key) {
+            return Ok(*id);
+        }
+        let surrogates = |text: &[u8]| text::generalised_utf8(text) == Some(true);
+        let module = self.own(module, surrogates(module))?;
+        let qualname = self.own(qualname, surrogates(qualname))?;
+        self.room()?;
+        let id = self
+            .arena
+            .push_global(GlobalData {
+                module,
+                qualname,
+                known,
+            })
+            .map_err(|full| self.full(full))?;
+        self.globals.insert(key, id);
+        Ok(id)
     }
 
-    fn stack_global(&mut self) -> Step<DecodeErrorKind> {
-        self.need(2)?;
-        let [module, qualname] =
-            [self.stack.len() - 2, self.stack.len() - 1].map(|at| self.stack[at]);
+    fn stack_global(&mut self) -> Step<NodeId> {
+        let [module, qualname] = self.operands()?;
         let text = |id| match self.arena.node(id) {
-            Node::Str(bytes) => Ok(self.arena.bytes(bytes)),
+            Node::Str(bytes) => Ok(self.arena.bytes(bytes).to_vec()),
             _ => Err(Malformed::Operand {
                 expected: Kind::Str.name(),
                 found: self.arena.kind(id),
             }),
         };
-        Ok(self.global(text(module)?, text(qualname)?))
+        let (module, qualname) = (text(module)?, text(qualname)?);
+        self.charge((module.len() + qualname.len()) as u64 / 32)?;
+        self.global(&module, &qualname)
+    }
+
+    fn extension(&mut self, code: i64) -> Step<()> {
+        if !self.policy.is_inspect() {
+            return Err(DecodeErrorKind::RefusedExtension { code });
+        }
+        self.push_int(code)?;
+        let [code] = self.operands()?;
+        self.outside(Origin::Extension, &[code])
+    }
+
+    /// Pushes a record that stands for what the stream does not hold.
+    fn outside(&mut self, origin: Origin, args: &[NodeId]) -> Step<()> {
+        let span = self.new_span(args)?;
+        let tuple = self.make(Node::Tuple(span))?;
+        let record = self.record(origin, None, tuple, None)?;
+        self.stack.push(record);
+        Ok(())
     }
 }
 

@@ -7,8 +7,8 @@ use super::error::{DecodeErrorKind, Malformed, TextRule};
 use super::keys::{KeyError, Position};
 use super::limits::LimitKind;
 use super::machine::{Machine, Step};
+use super::object::Object;
 use super::text::{self, IntText};
-use super::value::Kind;
 
 // The places, in `Machine::shared`, of objects that are made once a stream and then shared, since
 // their identity has no meaning.
@@ -57,12 +57,17 @@ impl<'a> Machine<'_, 'a> {
         Ok(())
     }
 
-    pub(super) fn push_shared(&mut self, place: usize, node: Node) -> Step<()> {
+    pub(super) fn make_shared(&mut self, place: usize, node: Node) -> Step<NodeId> {
         let id = match self.shared[place] {
             Some(id) => id,
             None => self.make(node)?,
         };
         self.shared[place] = Some(id);
+        Ok(id)
+    }
+
+    pub(super) fn push_shared(&mut self, place: usize, node: Node) -> Step<()> {
+        let id = self.make_shared(place, node)?;
         self.stack.push(id);
         Ok(())
     }
@@ -78,15 +83,19 @@ impl<'a> Machine<'_, 'a> {
         if let Ok(small) = i64::try_from(&value) {
             return self.push_int(small);
         }
+        let id = self.make_big_int(value)?;
+        self.stack.push(id);
+        Ok(())
+    }
+
+    /// An int of any size, not on the stack.
+    pub(super) fn make_big_int(&mut self, value: BigInt) -> Step<NodeId> {
         self.big_int_bytes += value.bits().div_ceil(8);
         self.charge_owned(0)?;
         self.room()?;
-        let id = self
-            .arena
+        self.arena
             .push_big_int(value)
-            .map_err(|full| self.full(full))?;
-        self.stack.push(id);
-        Ok(())
+            .map_err(|full| self.full(full))
     }
 
     pub(super) fn charge_owned(&self, more: usize) -> Step<()> {
@@ -174,11 +183,7 @@ impl<'a> Machine<'_, 'a> {
     }
 
     pub(super) fn push_owned_str(&mut self, content: &[u8], surrogates: bool) -> Step<()> {
-        self.charge_owned(content.len())?;
-        let bytes = self
-            .arena
-            .own(content, surrogates)
-            .map_err(|full| self.full(full))?;
+        let bytes = self.own(content, surrogates)?;
         self.push(Node::Str(bytes))
     }
 
@@ -198,60 +203,127 @@ impl<'a> Machine<'_, 'a> {
         self.push(Node::Tuple(span))
     }
 
-    /// Appends the operands that begin at `from` to the list right below them.
+    /// Appends the operands that begin at `from` to what lies right below them.
     pub(super) fn append(&mut self, from: usize) -> Step<()> {
-        let list = self.container(from, Kind::List)?;
-        self.arena
-            .extend(list, &self.stack[from..])
-            .map_err(|full| self.full(full))?;
+        let target = self.below(from)?;
+        if matches!(self.arena.node(target), Node::List(_)) {
+            self.arena
+                .extend(target, &self.stack[from..])
+                .map_err(|full| self.full(full))?;
+        } else {
+            let items = self.stack[from..].to_vec();
+            self.append_to(target, &items)?;
+        }
         self.stack.truncate(from);
         Ok(())
     }
 
-    /// Sets the keys and values that begin at `from`: the first key stays, the last value wins.
+    /// Sets the keys and values that begin at `from` in what lies right below them.
+    pub(super) fn set_items_below(&mut self, from: usize) -> Step<()> {
+        let target = self.below(from)?;
+        let dict = match self.arena.node(target) {
+            Node::Dict(_) => target,
+            _ => self.dict_of(target)?,
+        };
+        self.set_items(dict, from)
+    }
+
+    /// Sets the keys and values that begin at `from`.
     pub(super) fn set_items(&mut self, dict: NodeId, from: usize) -> Step<()> {
         if !(self.stack.len() - from).is_multiple_of(2) {
             return Err(Malformed::OddOperands.into());
         }
         for at in (from..self.stack.len()).step_by(2) {
-            let (key, value) = (self.stack[at], self.stack[at + 1]);
-            match self
-                .keys
-                .position(&self.arena, dict, 2, key)
-                .map_err(|error| self.key_error(error))?
-            {
-                Position::At(entry) => {
-                    if let Node::Dict(span) = self.arena.node(dict) {
-                        self.arena.items[span.start as usize + 2 * entry + 1] = value;
-                    }
-                }
-                Position::New => self
-                    .arena
-                    .extend(dict, &[key, value])
-                    .map_err(|full| self.full(full))?,
-            }
+            self.set_item(dict, self.stack[at], self.stack[at + 1])?;
         }
         self.stack.truncate(from);
         Ok(())
     }
 
+    /// Sets an entry of a dict: of equal keys the first stays, and the last value wins.
+    pub(super) fn set_item(&mut self, dict: NodeId, key: NodeId, value: NodeId) -> Step<()> {
+        match self
+            .keys
+            .position(&self.arena, dict, 2, key)
+            .map_err(|error| self.key_error(error))?
+        {
+            Position::At(entry) => {
+                if let Node::Dict(span) = self.arena.node(dict) {
+                    self.arena.items[span.start as usize + 2 * entry + 1] = value;
+                }
+                Ok(())
+            }
+            Position::New => self.extend(dict, &[key, value]),
+        }
+    }
+
+    /// Sets in a dict what another holds.
+    pub(super) fn update(&mut self, dict: NodeId, from: NodeId) -> Step<()> {
+        let entries = self.arena.children(from).to_vec();
+        self.charge(entries.len() as u64)?;
+        for entry in entries.chunks_exact(2) {
+            self.set_item(dict, entry[0], entry[1])?;
+        }
+        Ok(())
+    }
+
     pub(super) fn add_items(&mut self, set: NodeId, from: usize) -> Step<()> {
         for at in from..self.stack.len() {
-            let element = self.stack[at];
-            match self
-                .keys
-                .position(&self.arena, set, 1, element)
-                .map_err(|error| self.key_error(error))?
-            {
-                Position::At(_) => {}
-                Position::New => self
-                    .arena
-                    .extend(set, &[element])
-                    .map_err(|full| self.full(full))?,
-            }
+            self.add_item(set, self.stack[at])?;
         }
         self.stack.truncate(from);
         Ok(())
+    }
+
+    /// Adds an element to a set or frozenset: of equal ones the first stays.
+    pub(super) fn add_item(&mut self, set: NodeId, element: NodeId) -> Step<()> {
+        match self
+            .keys
+            .position(&self.arena, set, 1, element)
+            .map_err(|error| self.key_error(error))?
+        {
+            Position::At(_) => Ok(()),
+            Position::New => self.extend(set, &[element]),
+        }
+    }
+
+    // What constructors need.
+
+    pub(super) fn extend(&mut self, container: NodeId, items: &[NodeId]) -> Step<()> {
+        self.arena
+            .extend(container, items)
+            .map_err(|full| self.full(full))
+    }
+
+    pub(super) fn new_span(&mut self, items: &[NodeId]) -> Step<Span> {
+        self.arena.new_span(items).map_err(|full| self.full(full))
+    }
+
+    pub(super) fn empty_tuple(&mut self) -> Step<NodeId> {
+        self.make_shared(SHARED_EMPTY_TUPLE, Node::Tuple(Span::default()))
+    }
+
+    /// Copies bytes into the arena, within the budget for owned bytes.
+    pub(super) fn own(&mut self, content: &[u8], surrogates: bool) -> Step<Bytes> {
+        self.charge_owned(content.len())?;
+        self.arena
+            .own(content, surrogates)
+            .map_err(|full| self.full(full))
+    }
+
+    pub(super) fn make_object(&mut self, object: Object) -> Step<NodeId> {
+        self.room()?;
+        self.arena
+            .push_object(object)
+            .map_err(|full| self.full(full))
+    }
+
+    /// Takes steps from the work budget.
+    pub(super) fn charge(&mut self, steps: u64) -> Step<()> {
+        self.keys
+            .budget
+            .charge(steps)
+            .map_err(|error| self.key_error(error))
     }
 
     pub(super) fn key_error(&self, error: KeyError) -> DecodeErrorKind {

@@ -62,11 +62,11 @@ mod tests {
             (3, 5),
             (0, 6),
         ] {
-            memo.store(index, NodeId(id));
+            memo.store(index, NodeId::new(id).unwrap());
         }
         assert_eq!(memo.len(), 5);
         let found: Vec<_> = [0, 1, 2, 3, 4, u64::MAX]
-            .map(|index| memo.load(index).map(|id| id.0))
+            .map(|index| memo.load(index).map(NodeId::index))
             .into();
         assert_eq!(found, [Some(6), Some(4), Some(3), Some(5), None, Some(1)]);
         assert_eq!(memo.dense.len(), 4);

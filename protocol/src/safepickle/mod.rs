@@ -37,22 +37,26 @@
 mod arena;
 mod builder;
 mod compare;
+mod construct;
 mod de;
 mod de_access;
 mod de_error;
 mod encode;
 mod error;
 mod keys;
+mod known;
 mod limits;
 mod machine;
 mod make;
 mod memo;
+mod object;
 mod opcode;
 mod policy;
 mod print;
 mod reader;
 mod ser;
 mod text;
+mod types;
 mod value;
 mod writer;
 
@@ -65,10 +69,16 @@ pub use de_error::{DeserializeError, DeserializeErrorKind, PathSegment};
 pub use encode::encode;
 pub use error::{DecodeError, DecodeErrorKind, Error, Malformed, TextRule, Unsupported};
 pub use limits::{LimitKind, Limits};
+pub use machine::Event;
 pub use opcode::Opcode;
 pub use policy::Policy;
 pub use ser::to_vec;
-pub use value::{Document, Entries, Items, Kind, Text, Value};
+pub use types::exception::ExceptionClass;
+pub use types::record::{
+    BashResult, ClaudeCodeResult, Framework, Origin, PrepareEnvResult, QwenCodeResult, Record,
+    TunnelHandle, UploadResult,
+};
+pub use value::{Deque, Document, Entries, Global, Items, Kind, Range, Text, Value};
 pub use writer::{EncodeError, Protocol};
 
 /// A decoder: a [`Policy`] and [`Limits`], for any number of streams.
@@ -99,7 +109,33 @@ impl Decoder {
     /// [`DecodeError`] if the stream is malformed, names a global that is not admitted, exceeds a
     /// limit or needs what is not supported. There is no partial value then.
     pub fn decode<'a>(&self, input: &'a [u8]) -> Result<Document<'a>, DecodeError> {
-        machine::run(&self.policy, &self.limits, input)
+        machine::run(&self.policy, &self.limits, input, |_| {})
+    }
+
+    /// [`Decoder::decode`], and tells `observe` of each instruction that is carried out and of each
+    /// global and persistent id that the stream refers to, refused ones included.
+    ///
+    /// ```
+    /// use agentix_protocol::safepickle::{Decoder, Event, Opcode};
+    /// let mut opcodes = Vec::new();
+    /// Decoder::default().decode_observed(b"K\x01.", |event| {
+    ///     if let Event::Instruction { opcode, .. } = event {
+    ///         opcodes.push(opcode);
+    ///     }
+    /// })?;
+    /// assert_eq!(opcodes, [Opcode::BININT1, Opcode::STOP]);
+    /// # Ok::<(), agentix_protocol::safepickle::DecodeError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Decoder::decode`].
+    pub fn decode_observed<'a>(
+        &self,
+        input: &'a [u8],
+        observe: impl FnMut(Event<'_>),
+    ) -> Result<Document<'a>, DecodeError> {
+        machine::run(&self.policy, &self.limits, input, observe)
     }
 }
 

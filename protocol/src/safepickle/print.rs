@@ -109,9 +109,7 @@ fn leaf(value: Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             print_bytes(value.raw_bytes(bytes), f)?;
             f.write_str(")")
         }
-        Node::List(_) | Node::Tuple(_) | Node::Dict(_) | Node::Set(_) | Node::Frozenset(_) => {
-            Ok(())
-        }
+        _ => write!(f, "<{}>", value.kind()),
     }
 }
 

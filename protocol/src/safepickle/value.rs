@@ -5,7 +5,11 @@ use std::fmt;
 
 use num_bigint::BigInt;
 
-use super::arena::{Arena, Bytes, Node, NodeId};
+use super::arena::{Arena, Bytes, GlobalData, Node, NodeId, Span};
+use super::known::Known;
+use super::object::Object;
+use super::types::exception::ExceptionClass;
+use super::types::record::Record;
 
 /// The kind of a value: its Python type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +39,50 @@ pub enum Kind {
     Set,
     /// `frozenset`.
     Frozenset,
+    /// `complex`.
+    Complex,
+    /// `range`.
+    Range,
+    /// `slice`.
+    Slice,
+    /// `datetime.date`.
+    Date,
+    /// `datetime.time`.
+    Time,
+    /// `datetime.datetime`.
+    Datetime,
+    /// `datetime.timedelta`.
+    Timedelta,
+    /// `datetime.timezone`.
+    Timezone,
+    /// `decimal.Decimal`.
+    Decimal,
+    /// `fractions.Fraction`.
+    Fraction,
+    /// `uuid.UUID`.
+    Uuid,
+    /// `collections.OrderedDict`.
+    OrderedDict,
+    /// `collections.Counter`.
+    Counter,
+    /// `collections.defaultdict`.
+    DefaultDict,
+    /// `collections.deque`.
+    Deque,
+    /// A path of `pathlib`.
+    Path,
+    /// An exception of the builtins.
+    Exception,
+    /// `numpy.dtype`.
+    Dtype,
+    /// `numpy.ndarray`.
+    Ndarray,
+    /// A scalar of numpy.
+    NumpyScalar,
+    /// A class or function as a value.
+    Global,
+    /// An object of a class that the decoder knows by name only, or a result record of the framework.
+    Record,
 }
 
 impl Kind {
@@ -53,6 +101,28 @@ impl Kind {
             Self::Dict => "dict",
             Self::Set => "set",
             Self::Frozenset => "frozenset",
+            Self::Complex => "complex",
+            Self::Range => "range",
+            Self::Slice => "slice",
+            Self::Date => "date",
+            Self::Time => "time",
+            Self::Datetime => "datetime",
+            Self::Timedelta => "timedelta",
+            Self::Timezone => "timezone",
+            Self::Decimal => "Decimal",
+            Self::Fraction => "Fraction",
+            Self::Uuid => "UUID",
+            Self::OrderedDict => "OrderedDict",
+            Self::Counter => "Counter",
+            Self::DefaultDict => "defaultdict",
+            Self::Deque => "deque",
+            Self::Path => "path",
+            Self::Exception => "exception",
+            Self::Dtype => "dtype",
+            Self::Ndarray => "ndarray",
+            Self::NumpyScalar => "numpy scalar",
+            Self::Global => "class or function",
+            Self::Record => "record",
         }
     }
 }
@@ -76,11 +146,30 @@ impl fmt::Display for Kind {
 pub struct Document<'a> {
     arena: Arena<'a>,
     root: NodeId,
+    consumed: usize,
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn new(arena: Arena<'a>, root: NodeId) -> Self {
-        Self { arena, root }
+    pub(super) fn new(arena: Arena<'a>, root: NodeId, consumed: usize) -> Self {
+        Self {
+            arena,
+            root,
+            consumed,
+        }
+    }
+
+    /// How many bytes of the input were read, up to and with STOP; 0 if there was no input.
+    pub fn consumed(&self) -> usize {
+        self.consumed
+    }
+
+    /// The classes and functions that the stream names, each once, in the order of their first
+    /// mention, whether or not the value refers to them.
+    pub fn globals(&self) -> impl Iterator<Item = Global<'_>> {
+        self.arena.globals.iter().map(|data| Global {
+            arena: &self.arena,
+            data: *data,
+        })
     }
 
     /// The value that the stream stands for.
@@ -96,6 +185,7 @@ impl<'a> Document<'a> {
         Document {
             arena: self.arena.into_owned(),
             root: self.root,
+            consumed: self.consumed,
         }
     }
 
@@ -291,6 +381,85 @@ impl<'d> Value<'d> {
         }
     }
 
+    /// The entries of a dict, OrderedDict, Counter or defaultdict, in insertion order.
+    pub fn entries(self) -> Option<Entries<'d>> {
+        match self.arena().object(self.id) {
+            Some(Object::Map { dict, .. }) => Some(self.entries_of(*dict)),
+            _ => self.dict(),
+        }
+    }
+
+    /// What a defaultdict calls for a missing key: a class or function, if any.
+    pub fn default_factory(self) -> Option<Value<'d>> {
+        match self.arena().object(self.id) {
+            Some(Object::Map { factory, .. }) => factory.map(|id| self.at(id)),
+            _ => None,
+        }
+    }
+
+    /// The instance attributes of an object that has some.
+    pub fn attrs(self) -> Option<Entries<'d>> {
+        let attrs = self.arena().object(self.id)?.attrs()?;
+        Some(self.entries_of(attrs))
+    }
+
+    /// A deque.
+    pub fn deque(self) -> Option<Deque<'d>> {
+        match self.arena().object(self.id) {
+            Some(Object::Deque { list, maxlen }) => Some(Deque {
+                items: self.items_of(*list),
+                maxlen: *maxlen,
+            }),
+            _ => None,
+        }
+    }
+
+    /// A range: three ints.
+    pub fn range(self) -> Option<Range<'d>> {
+        match self.node() {
+            Node::Range(span) => Range::of(self, span),
+            _ => None,
+        }
+    }
+
+    /// A slice: three values of any kind.
+    pub fn slice(self) -> Option<Range<'d>> {
+        match self.node() {
+            Node::Slice(span) => Range::of(self, span),
+            _ => None,
+        }
+    }
+
+    /// A class or function as a value.
+    pub fn global(self) -> Option<Global<'d>> {
+        Some(Global {
+            arena: self.arena(),
+            data: self.arena().global(self.id)?,
+        })
+    }
+
+    /// A record.
+    pub fn record(self) -> Option<Record<'d>> {
+        match self.arena().object(self.id) {
+            Some(Object::Record(record)) => Some(Record::new(self, record)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn items_of(self, id: NodeId) -> Items<'d> {
+        Items {
+            document: self.document,
+            ids: self.arena().children(id),
+        }
+    }
+
+    pub(super) fn entries_of(self, id: NodeId) -> Entries<'d> {
+        Entries {
+            document: self.document,
+            ids: self.arena().children(id),
+        }
+    }
+
     pub(super) fn raw_bytes(self, bytes: Bytes) -> &'d [u8] {
         self.arena().bytes(bytes)
     }
@@ -307,6 +476,87 @@ impl Eq for Value<'_> {}
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::print::print(*self, f)
+    }
+}
+
+/// A `collections.deque`.
+#[derive(Clone, Copy, Debug)]
+pub struct Deque<'d> {
+    /// What it holds.
+    pub items: Items<'d>,
+    /// How many it holds at most.
+    pub maxlen: Option<u64>,
+}
+
+/// A `range` or a `slice`.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'d> {
+    /// The first.
+    pub start: Value<'d>,
+    /// Where it ends.
+    pub stop: Value<'d>,
+    /// From one to the next; never 0 in a range.
+    pub step: Value<'d>,
+}
+
+impl<'d> Range<'d> {
+    fn of(value: Value<'d>, span: Span) -> Option<Self> {
+        match *value.arena().span(span) {
+            [start, stop, step] => Some(Self {
+                start: value.at(start),
+                stop: value.at(stop),
+                step: value.at(step),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// A class or function that a stream names. It is a name and nothing more.
+#[derive(Clone, Copy)]
+pub struct Global<'d> {
+    arena: &'d Arena<'d>,
+    data: GlobalData,
+}
+
+impl<'d> Global<'d> {
+    fn text(self, bytes: Bytes) -> Text<'d> {
+        Text::new(self.arena.bytes(bytes), bytes.flags.surrogates)
+    }
+
+    /// The module, as it stands in the stream.
+    pub fn module(self) -> Text<'d> {
+        self.text(self.data.module)
+    }
+
+    /// The name inside the module, as it stands in the stream.
+    pub fn qualname(self) -> Text<'d> {
+        self.text(self.data.qualname)
+    }
+
+    /// Whether it is known to be a function and not a class.
+    pub fn is_function(self) -> bool {
+        self.data.known.is_some_and(Known::is_function)
+    }
+
+    /// The exception class that it is.
+    pub fn exception_class(self) -> Option<ExceptionClass> {
+        match self.data.known {
+            Some(Known::Exception(class)) => Some(class),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Global<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (module, qualname) = (self.module(), self.qualname());
+        write!(
+            f,
+            "{}.{}",
+            module.to_string_lossy(),
+            qualname.to_string_lossy()
+        )
     }
 }
 
@@ -371,6 +621,12 @@ impl fmt::Debug for Text<'_> {
 pub struct Items<'d> {
     document: &'d Document<'d>,
     ids: &'d [NodeId],
+}
+
+impl fmt::Debug for Items<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} items", self.len())
+    }
 }
 
 impl<'d> Items<'d> {

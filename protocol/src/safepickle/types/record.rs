@@ -1,0 +1,331 @@
+//! Records: objects of classes that the decoder knows by name only, and the result records of the
+//! framework.
+
+use super::super::arena::{Node, NodeId};
+use super::super::error::Malformed;
+use super::super::machine::{Machine, Step};
+use super::super::object::Object;
+use super::super::value::{Entries, Items, Kind, Value};
+
+/// How a record came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Origin {
+    /// The class or function was called.
+    Call,
+    /// The object was made without calling its initialiser, as `cls.__new__` does.
+    New,
+    /// A state was given to an object that cannot take one; [`Record::class`] is that object. Under
+    /// [`Policy::inspect`](super::super::Policy::inspect) alone.
+    State,
+    /// The stream refers to an object outside of itself, by the id that [`Record::args`] holds. Under
+    /// [`Policy::inspect`](super::super::Policy::inspect) alone.
+    PersistentId,
+    /// The stream names a global by a code of the extension registry, which [`Record::args`] holds.
+    /// Under [`Policy::inspect`](super::super::Policy::inspect) alone.
+    Extension,
+    /// The stream refers to a buffer that travels beside it. Under
+    /// [`Policy::inspect`](super::super::Policy::inspect) alone.
+    Buffer,
+}
+
+/// What a record holds.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct RecordData {
+    pub(in super::super) origin: Origin,
+    /// A global, or under inspection any object that is called.
+    pub(in super::super) class: Option<NodeId>,
+    /// A tuple.
+    pub(in super::super) args: NodeId,
+    /// A dict.
+    pub(in super::super) kwargs: Option<NodeId>,
+    /// A list that is no object of the stream: every state that was given, in order.
+    pub(in super::super) states: Option<NodeId>,
+    /// A dict that is no object of the stream: what the states say of instance attributes.
+    pub(in super::super) attrs: Option<NodeId>,
+    /// A list that is no object of the stream: what was appended.
+    pub(in super::super) list: Option<NodeId>,
+    /// A dict that is no object of the stream: what was set by key.
+    pub(in super::super) dict: Option<NodeId>,
+}
+
+impl RecordData {
+    pub(in super::super) fn references(&self) -> Vec<NodeId> {
+        [
+            self.class,
+            Some(self.args),
+            self.kwargs,
+            self.states,
+            self.attrs,
+            self.list,
+            self.dict,
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+macro_rules! framework {
+    ($($(#[$doc:meta])* $name:ident = $module:literal $qualname:literal { $($field:ident),* } slots $slots:literal, $accessor:ident;)*) => {
+        /// A result record of the framework.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Framework {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Framework {
+            pub(in super::super) fn find(module: &[u8], qualname: &[u8]) -> Option<Self> {
+                $(if module == $module.as_bytes() && qualname == $qualname.as_bytes() {
+                    return Some(Self::$name);
+                })*
+                None
+            }
+
+            /// The names of its fields. Every decoded record has them all.
+            pub fn fields(self) -> &'static [&'static str] {
+                match self { $(Self::$name => &[$(stringify!($field)),*],)* }
+            }
+
+            /// Whether instances keep their fields in slots, and so have no other attributes.
+            fn slots(self) -> bool {
+                match self { $(Self::$name => $slots,)* }
+            }
+        }
+
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub struct $name<'d> { $(
+                #[doc = concat!("The field `", stringify!($field), "`.")]
+                pub $field: Value<'d>,
+            )* }
+
+            impl<'d> Value<'d> {
+                $(#[$doc])*
+                pub fn $accessor(self) -> Option<$name<'d>> {
+                    let record = self.record().filter(|record| record.framework() == Some(Framework::$name))?;
+                    Some($name { $($field: record.field(stringify!($field))?,)* })
+                }
+            }
+        )*
+    };
+}
+
+framework! {
+    /// `agentix.bridge.proxy.TunnelHandle`.
+    TunnelHandle = "agentix.bridge.proxy" "TunnelHandle" { url, port } slots true, tunnel_handle;
+    /// `agentix.bash.BashResult`.
+    BashResult = "agentix.bash" "BashResult" { exit_code, stdout, stderr } slots false, bash_result;
+    /// `agentix.files.UploadResult`.
+    UploadResult = "agentix.files" "UploadResult" { path, size } slots false, upload_result;
+    /// `agentix.agents.claude_code.agent.ClaudeCodeResult`.
+    ClaudeCodeResult = "agentix.agents.claude_code.agent" "ClaudeCodeResult"
+        { returncode, stdout, stderr } slots false, claude_code_result;
+    /// `agentix.agents.qwen_code.Result`.
+    QwenCodeResult = "agentix.agents.qwen_code" "Result"
+        { exit_code, stdout, stderr } slots false, qwen_code_result;
+    /// `agentix.plugins.datasets.swe.env.PrepareEnvResult`.
+    PrepareEnvResult = "agentix.plugins.datasets.swe.env" "PrepareEnvResult"
+        { ok, head, log } slots false, prepare_env_result;
+}
+
+/// An object of a class that the decoder knows by name only, or a result record of the framework:
+/// what the stream says of it, and nothing that its class would make of that.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'d> {
+    value: Value<'d>,
+    data: &'d RecordData,
+}
+
+impl<'d> Record<'d> {
+    pub(in super::super) fn new(value: Value<'d>, data: &'d RecordData) -> Self {
+        Self { value, data }
+    }
+
+    fn at(self, id: Option<NodeId>) -> Option<Value<'d>> {
+        id.map(|id| self.value.at(id))
+    }
+
+    /// How it came to be.
+    pub fn origin(self) -> Origin {
+        self.data.origin
+    }
+
+    /// The class or function; a [`Kind::Global`], except under
+    /// [`Policy::inspect`](super::super::Policy::inspect), where what a record stands for may be called
+    /// in turn. `None` for persistent ids, extension codes and buffers.
+    pub fn class(self) -> Option<Value<'d>> {
+        self.at(self.data.class)
+    }
+
+    /// Which record of the framework it is.
+    pub fn framework(self) -> Option<Framework> {
+        match self.value.arena().global(self.data.class?)?.known? {
+            super::super::known::Known::Framework(framework) => Some(framework),
+            _ => None,
+        }
+    }
+
+    /// The arguments that it was made with.
+    pub fn args(self) -> Items<'d> {
+        self.value.items_of(self.data.args)
+    }
+
+    /// The keyword arguments that it was made with, if the stream gave any.
+    pub fn kwargs(self) -> Option<Entries<'d>> {
+        self.data.kwargs.map(|id| self.value.entries_of(id))
+    }
+
+    /// Every state that it was given, in order. Picklers write one at most.
+    pub fn states(self) -> Option<Items<'d>> {
+        self.data.states.map(|id| self.value.items_of(id))
+    }
+
+    /// The last state that it was given.
+    pub fn state(self) -> Option<Value<'d>> {
+        self.states()?.iter().last()
+    }
+
+    /// The instance attributes: what its states that are dicts, or pairs of dicts, say together.
+    pub fn attrs(self) -> Option<Entries<'d>> {
+        self.data.attrs.map(|id| self.value.entries_of(id))
+    }
+
+    /// The instance attribute of a name.
+    pub fn field(self, name: &str) -> Option<Value<'d>> {
+        self.attrs()?
+            .iter()
+            .find(|(key, _)| key.as_str() == Some(name))
+            .map(|(_, value)| value)
+    }
+
+    /// What was appended to it, as to a list.
+    pub fn items(self) -> Option<Items<'d>> {
+        self.data.list.map(|id| self.value.items_of(id))
+    }
+
+    /// What was set in it by key, as in a dict.
+    pub fn entries(self) -> Option<Entries<'d>> {
+        self.data.dict.map(|id| self.value.entries_of(id))
+    }
+}
+
+impl Machine<'_, '_> {
+    /// A record that is no more than what the stream says.
+    pub(in super::super) fn record(
+        &mut self,
+        origin: Origin,
+        class: Option<NodeId>,
+        args: NodeId,
+        kwargs: Option<NodeId>,
+    ) -> Step<NodeId> {
+        self.make_object(Object::Record(RecordData {
+            origin,
+            class,
+            args,
+            kwargs,
+            states: None,
+            attrs: None,
+            list: None,
+            dict: None,
+        }))
+    }
+
+    /// Gives a record a state.
+    pub(in super::super) fn build_record(&mut self, id: NodeId, state: NodeId) -> Step<()> {
+        let Some(Object::Record(record)) = self.arena.object(id).cloned() else {
+            return Err(Malformed::NoState(self.arena.kind(id)).into());
+        };
+        let framework = record
+            .class
+            .and_then(|class| self.arena.global(class)?.known)
+            .and_then(|known| match known {
+                super::super::known::Known::Framework(framework) => Some(framework),
+                _ => None,
+            });
+        let attrs = match framework {
+            Some(framework) => Some(self.framework_state(framework, record.attrs, state)?),
+            None => self.plain_state(record.attrs, state)?,
+        };
+        let states = match record.states {
+            Some(states) => states,
+            None => self.make(Node::List(Default::default()))?,
+        };
+        self.extend(states, &[state])?;
+        if let Some(Object::Record(record)) = self.arena.object_mut(id) {
+            record.states = Some(states);
+            record.attrs = attrs;
+        }
+        self.built(id);
+        Ok(())
+    }
+
+    /// The attributes that a state says, if it has the form that Python itself gives it.
+    fn plain_state(&mut self, attrs: Option<NodeId>, state: NodeId) -> Step<Option<NodeId>> {
+        let parts = match self.arena.node(state) {
+            Node::Dict(_) => [Some(state), None],
+            Node::Tuple(span) => match *self.arena.span(span) {
+                [dict, slots] => [dict, slots].map(Some),
+                _ => return Ok(attrs),
+            },
+            _ => return Ok(attrs),
+        };
+        let fits = |id: NodeId| match self.arena.node(id) {
+            Node::None => true,
+            Node::Dict(_) => self
+                .arena
+                .children(id)
+                .iter()
+                .step_by(2)
+                .all(|key| self.arena.kind(*key) == Kind::Str),
+            _ => false,
+        };
+        if !parts.into_iter().flatten().all(fits) {
+            return Ok(attrs);
+        }
+        let mut attrs = attrs;
+        for part in parts.into_iter().flatten() {
+            if matches!(self.arena.node(part), Node::Dict(_)) {
+                attrs = Some(self.update_attrs(attrs, part)?);
+            }
+        }
+        Ok(attrs)
+    }
+
+    /// The attributes of a record of the framework, all of its fields among them.
+    fn framework_state(
+        &mut self,
+        framework: Framework,
+        attrs: Option<NodeId>,
+        state: NodeId,
+    ) -> Step<NodeId> {
+        let wrong = Malformed::NoState(Kind::Record);
+        let dict = match (framework.slots(), self.arena.node(state)) {
+            (false, Node::Dict(_)) => state,
+            (true, Node::Tuple(span)) => match *self.arena.span(span) {
+                [none, slots] if matches!(self.arena.node(none), Node::None) => slots,
+                _ => return Err(wrong.into()),
+            },
+            _ => return Err(wrong.into()),
+        };
+        let attrs = self.update_attrs(attrs, dict)?;
+        let keys: Vec<&[u8]> = self
+            .arena
+            .children(attrs)
+            .iter()
+            .step_by(2)
+            .filter_map(|key| match self.arena.node(*key) {
+                Node::Str(bytes) => Some(self.arena.bytes(bytes)),
+                _ => None,
+            })
+            .collect();
+        let fields = framework.fields();
+        let complete = fields.iter().all(|field| keys.contains(&field.as_bytes()));
+        if !complete || framework.slots() && keys.len() > fields.len() {
+            return Err(wrong.into());
+        }
+        Ok(attrs)
+    }
+}

@@ -1,0 +1,1 @@
+//! Dates, times, durations and time zones.
