@@ -10,7 +10,7 @@ use agentix_protocol::http::Health;
 use agentix_protocol::ident::CallId;
 use agentix_protocol::message::Call;
 use agentix_protocol::remote::{self, RemoteFn};
-use agentix_protocol::safepickle::{self, Decoder, Document, Policy, Protocol};
+use agentix_protocol::safepickle::{self, Decoder, Document, Protocol};
 use agentix_protocol::target::CallTarget;
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -104,7 +104,7 @@ impl RuntimeClient {
             url,
             connect_timeout: config.connect_timeout,
             call_deadline: config.call_deadline,
-            decoder: Decoder::new(Policy::agentix(), config.decode_limits),
+            decoder: Decoder::new(config.decode_policy, config.decode_limits),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentix_protocol::http::Prefer;
-use agentix_protocol::safepickle::Limits;
+use agentix_protocol::safepickle::{Limits, Policy};
 
 /// How a [`RuntimeClient`](crate::RuntimeClient) behaves.
 ///
@@ -36,6 +36,9 @@ pub struct ClientConfig {
     /// [`CallError::DeadlineExceeded`](crate::CallError::DeadlineExceeded). Default `None`: no limit.
     /// For one call, put `tokio::time::timeout` around its future; dropping it cancels the call.
     pub call_deadline: Option<Duration>,
+    /// Which classes and functions a result may name. Default [`Policy::agentix`]; add one exact class
+    /// with [`Policy::allow`], or numpy's newer forms with [`Policy::with_numpy`].
+    pub decode_policy: Policy,
     /// What decoding one result may cost. The defaults fit the protocol: 256 MiB of input,
     /// 16,777,216 objects.
     pub decode_limits: Limits,
@@ -48,6 +51,7 @@ impl Default for ClientConfig {
             connect_timeout: Duration::from_secs(10),
             reconnect: Reconnect::default(),
             call_deadline: None,
+            decode_policy: Policy::agentix(),
             decode_limits: Limits::default(),
         }
     }

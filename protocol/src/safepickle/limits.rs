@@ -8,8 +8,9 @@ use std::fmt;
 /// Exceeding one is [`DecodeErrorKind::Limit`](super::DecodeErrorKind::Limit) with the budget, what
 /// was allowed, what was asked for, and the offset.
 ///
-/// There is no depth budget for values: depth never reaches the machine stack, so a value may be as
-/// deep as the input is long. Only keys have one, since CPython cannot hash deep ones either.
+/// Depth never reaches the machine stack of this module, so by default a value may be as deep as the
+/// input is long; set [`Limits::depth`] if your own code recurses into what it is given. Keys have
+/// a budget of their own, since CPython cannot hash deep ones either.
 ///
 /// ```
 /// use agentix_protocol::safepickle::{Decoder, Limits, Policy};
@@ -24,6 +25,7 @@ pub struct Limits {
     pub(super) owned_bytes: u64,
     pub(super) memo_entries: u64,
     pub(super) integer_digits: u64,
+    pub(super) depth: u64,
     pub(super) key_depth: u64,
     pub(super) work_base: u64,
     pub(super) work_per_byte: u64,
@@ -37,6 +39,7 @@ impl Default for Limits {
             owned_bytes: 268_435_456,
             memo_entries: 16_777_216,
             integer_digits: 4300,
+            depth: u64::MAX,
             key_depth: 500,
             work_base: 65_536,
             work_per_byte: 32,
@@ -87,6 +90,15 @@ impl Limits {
         self
     }
 
+    /// Nesting of the value: objects that hold objects, one inside the other. A cycle is without end,
+    /// hence deeper than any budget. Default `u64::MAX`, which stands for none, and cycles are
+    /// admitted.
+    #[must_use]
+    pub fn depth(mut self, depth: u64) -> Self {
+        self.depth = depth;
+        self
+    }
+
     /// Nesting of tuples and frozensets inside one dict key or set element. Default 500.
     #[must_use]
     pub fn key_depth(mut self, depth: u64) -> Self {
@@ -124,6 +136,8 @@ pub enum LimitKind {
     MemoEntries,
     /// [`Limits::integer_digits`].
     IntegerDigits,
+    /// [`Limits::depth`].
+    Depth,
     /// [`Limits::key_depth`].
     KeyDepth,
     /// [`Limits::work_steps`].
@@ -138,6 +152,7 @@ impl fmt::Display for LimitKind {
             Self::OwnedBytes => "owned_bytes",
             Self::MemoEntries => "memo_entries",
             Self::IntegerDigits => "integer_digits",
+            Self::Depth => "depth",
             Self::KeyDepth => "key_depth",
             Self::WorkSteps => "work_steps",
         })

@@ -68,6 +68,9 @@ pub(super) fn run<'a>(
                     Some(opcode),
                 ));
             }
+            if let Err(kind) = machine.check_depth(root) {
+                return Err(DecodeError::new(kind, at, Some(opcode)));
+            }
             machine.arena.shrink();
             let consumed = machine.reader.at();
             return Ok(Document::new(machine.arena, root, consumed));
@@ -173,6 +176,18 @@ impl<'p, 'a> Machine<'p, 'a> {
             globals: BTreeMap::new(),
             named: None,
             persistent_id: None,
+        }
+    }
+
+    /// Makes sure that the value is within the budget for depth, if there is one.
+    fn check_depth(&self, root: NodeId) -> Step<()> {
+        let allowed = self.limits.depth;
+        if allowed == u64::MAX {
+            return Ok(());
+        }
+        match super::depth::depth(&self.arena, root).unwrap_or(u64::MAX) {
+            deep if deep > allowed => Err(self.over(LimitKind::Depth, allowed, deep)),
+            _ => Ok(()),
         }
     }
 

@@ -41,6 +41,7 @@ mod construct;
 mod de;
 mod de_access;
 mod de_error;
+mod depth;
 mod encode;
 mod error;
 mod keys;
