@@ -11,6 +11,7 @@
 //! | `context` | what a case has at hand |
 //! | `peer` | raw clients: WebSocket, polling, HTTP, the pipe |
 //! | `testee`, `process` | how an implementation is started and ended |
+//! | `decoder` | the decoder of pickles against vectors |
 //! | `runner`, `report` | running the selection, and saying what came of it |
 
 mod builtin;
@@ -19,6 +20,7 @@ mod cases;
 mod cli;
 mod clock;
 mod context;
+pub mod decoder;
 mod messages;
 mod msgpack;
 mod outcome;
