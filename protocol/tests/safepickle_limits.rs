@@ -123,3 +123,69 @@ fn depth_counts_containers_one_inside_the_other() {
     // By default depth is free.
     assert!(safepickle::decode(b"]q\x00h\x00a.").is_ok());
 }
+
+/// What is cheap to write and dear to look at is charged each time that it is looked at.
+#[test]
+fn what_is_looked_at_again_and_again_is_too_much_work() {
+    // Enough for what each of these builds first, many times over.
+    let limits = Limits::default().work_steps(1_000_000, 0);
+    let inspect = Decoder::new(Policy::inspect(), limits);
+    let agentix = Decoder::new(Policy::agentix(), limits);
+    #[track_caller]
+    fn too_much(decoder: &Decoder, parts: &[&[u8]]) {
+        let error = decoder.decode(&parts.concat()).unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                DecodeErrorKind::Limit {
+                    limit: LimitKind::WorkSteps,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+    let long = "a".repeat(100_000);
+    let text = [b"X".as_slice(), &100_000_u32.to_le_bytes(), long.as_bytes()].concat();
+    // A long name, and a long persistent id.
+    let (names, ids) = (b"h\x00h\x00\x930".repeat(10_000), b"h\x00Q0".repeat(10_000));
+    too_much(&inspect, &[&text, b"q\x00", &names, b"."]);
+    too_much(&inspect, &[&text, b"q\x00", &ids, b"."]);
+    // A large state, the last key of which is no name; one that is; one for a record of the framework.
+    let mut entries = Vec::new();
+    for key in 0..50_000_u32 {
+        let name = format!("{key:08}");
+        entries.extend([b"\x8c\x08".as_slice(), name.as_bytes(), b"N"].concat());
+    }
+    let states = b"h\x00b".repeat(50_000);
+    let object = b"cm\nC\n)\x81";
+    too_much(
+        &inspect,
+        &[b"}(", &entries, b"NNuq\x00", object, &states, b"."],
+    );
+    too_much(
+        &inspect,
+        &[b"}(", &entries, b"uq\x00", object, &states, b"."],
+    );
+    let fields = b"\x8c\x04pathN\x8c\x04sizeN";
+    let record = b"cagentix.files\nUploadResult\n)\x81";
+    too_much(
+        &agentix,
+        &[b"}(", &entries, fields, b"uq\x00", record, &states, b"."],
+    );
+    // A list that becomes a set, a deque, a tuple of arguments.
+    let list = [b"](", b"N".repeat(100_000).as_slice(), b"eq\x00"].concat();
+    for call in [
+        &b"cbuiltins\nfrozenset\nh\x00\x85R0"[..],
+        b"ccollections\ndeque\nh\x00\x85R0",
+    ] {
+        too_much(&agentix, &[&list, &call.repeat(5_000), b"."]);
+    }
+    let tuple = [
+        b"(cm\nC\n",
+        b"N".repeat(100_000).as_slice(),
+        b"tq\x00ccopyreg\n__newobj__\nq\x01",
+    ]
+    .concat();
+    too_much(&inspect, &[&tuple, &b"h\x01h\x00R0".repeat(5_000), b"."]);
+}

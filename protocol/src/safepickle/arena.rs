@@ -385,7 +385,9 @@ impl<'a> Arena<'a> {
             });
         }
         let start = u32::try_from(self.items.len()).map_err(|_| Full)?;
-        let cap = len32.checked_next_power_of_two().ok_or(Full)?;
+        // Twice the length, not up to the next power of two: a deque that drops from its front as
+        // it is appended to must find room for as many again.
+        let cap = len32.checked_mul(2).ok_or(Full)?;
         start.checked_add(cap).ok_or(Full)?;
         self.items.extend_from_within(span.start as usize..used_end);
         self.items.extend_from_slice(new);

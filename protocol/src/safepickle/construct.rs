@@ -6,7 +6,7 @@ use super::arena::{Arena, GlobalData, Node, NodeId, Span};
 use super::error::{DecodeErrorKind, Malformed};
 use super::known::Known;
 use super::machine::{Machine, Step};
-use super::object::Object;
+use super::object::{MapClass, Object};
 use super::types::record::Origin;
 use super::value::Kind;
 
@@ -245,12 +245,10 @@ impl Machine<'_, '_> {
     }
 
     fn build_known(&mut self, id: NodeId, state: NodeId) -> Step<()> {
-        match self.arena.object(id).cloned() {
+        match self.arena.object(id) {
             Some(Object::Record(_)) => self.build_record(id, state),
-            Some(Object::Map { attrs, class, .. })
-                if class != super::object::MapClass::DefaultDict =>
-            {
-                let updated = self.update_attrs(attrs, state)?;
+            Some(Object::Map { attrs, class, .. }) if *class != MapClass::DefaultDict => {
+                let updated = self.update_attrs(*attrs, state)?;
                 if let Some(Object::Map { attrs, .. }) = self.arena.object_mut(id) {
                     *attrs = Some(updated);
                 }

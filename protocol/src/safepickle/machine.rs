@@ -1,12 +1,14 @@
 //! The machine that carries out a pickle: one loop, one reader, one stack of object numbers.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 
-use super::arena::{Arena, GlobalData, Node, NodeId, Span};
+use super::arena::{Arena, Bytes, BytesFlags, GlobalData, Node, NodeId, Span};
 use super::construct::How;
 use super::error::{DecodeError, DecodeErrorKind, Malformed, TextRule, Unsupported};
 use super::keys::{Budget, Keys};
+use super::known::Known;
 use super::limits::{LimitKind, Limits};
 use super::make::{SHARED_COUNT, SHARED_EMPTY_TUPLE, SHARED_FALSE, SHARED_NONE, SHARED_TRUE};
 use super::memo::Memo;
@@ -22,7 +24,7 @@ pub(super) fn run<'a>(
     policy: &Policy,
     limits: &Limits,
     input: &'a [u8],
-    mut observe: impl FnMut(Event<'_>),
+    mut observe: Option<impl FnMut(Event<'_>)>,
 ) -> Result<Document<'a>, DecodeError> {
     if input.len() as u64 > limits.input_bytes {
         let kind = DecodeErrorKind::Limit {
@@ -32,7 +34,7 @@ pub(super) fn run<'a>(
         };
         return Err(DecodeError::new(kind, 0, None));
     }
-    let mut machine = Machine::new(policy, limits, input);
+    let mut machine = Machine::new(policy, limits, input, observe.is_some());
     loop {
         let at = machine.reader.at();
         let Some(opcode) = machine.reader.opcode() else {
@@ -40,26 +42,30 @@ pub(super) fn run<'a>(
         };
         let step = machine.step(opcode);
         let offset = at as u64;
-        if let Some((module, qualname, admitted)) = machine.named.take() {
-            observe(Event::Global {
-                offset,
-                module: &module,
-                qualname: &qualname,
-                admitted,
-            });
-        }
-        if let Some(id) = machine.persistent_id.take() {
-            observe(Event::PersistentId { offset, id: &id });
+        if let Some(observe) = &mut observe {
+            if let Some((module, qualname, admitted)) = machine.named.take() {
+                observe(Event::Global {
+                    offset,
+                    module: &module,
+                    qualname: &qualname,
+                    admitted,
+                });
+            }
+            if let Some(id) = machine.persistent_id.take() {
+                observe(Event::PersistentId { offset, id: &id });
+            }
         }
         let end = match step {
             Ok(end) => end,
             Err(kind) => return Err(DecodeError::new(kind, at, Some(opcode))),
         };
-        observe(Event::Instruction {
-            offset,
-            opcode,
-            argument: &input[at + 1..machine.reader.at()],
-        });
+        if let Some(observe) = &mut observe {
+            observe(Event::Instruction {
+                offset,
+                opcode,
+                argument: &input[at + 1..machine.reader.at()],
+            });
+        }
         if let Some(root) = end {
             if !machine.unbuilt.is_empty() {
                 return Err(DecodeError::new(
@@ -109,9 +115,12 @@ pub(super) struct Machine<'p, 'a> {
     pub(super) shared: [Option<NodeId>; SHARED_COUNT],
     /// Objects that are nothing yet without a state.
     pub(super) unbuilt: BTreeSet<NodeId>,
-    /// The object of each name, so that one class is one object.
-    globals: BTreeMap<(Vec<u8>, Vec<u8>), NodeId>,
-    /// What the last opcode named, and whether that is admitted.
+    /// The objects of names by their hash, so that one class is one object.
+    globals: HashMap<u64, Vec<NodeId>>,
+    hasher: RandomState,
+    /// Whether what a stream names is to be told.
+    observed: bool,
+    /// What the last opcode named, and whether that is admitted. If observed or refused.
     named: Option<(String, String, bool)>,
     /// The persistent id that the last opcode refers to.
     persistent_id: Option<String>,
@@ -153,7 +162,7 @@ pub enum Event<'e> {
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
-    fn new(policy: &'p Policy, limits: &'p Limits, input: &'a [u8]) -> Self {
+    fn new(policy: &'p Policy, limits: &'p Limits, input: &'a [u8], observed: bool) -> Self {
         let work_allowed = limits.work_allowed(input.len());
         let depth = usize::try_from(limits.key_depth).unwrap_or(usize::MAX);
         Self {
@@ -173,7 +182,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             big_int_bytes: 0,
             shared: [None; SHARED_COUNT],
             unbuilt: BTreeSet::new(),
-            globals: BTreeMap::new(),
+            globals: HashMap::new(),
+            hasher: RandomState::new(),
+            observed,
             named: None,
             persistent_id: None,
         }
@@ -410,9 +421,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
 
             Opcode::GLOBAL => {
-                let module = self.reader.line()?;
-                let qualname = self.reader.line()?;
-                let global = self.global(module, qualname)?;
+                let global = self.line_global()?;
                 self.stack.push(global);
             }
             Opcode::STACK_GLOBAL => {
@@ -420,9 +429,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.stack.push(global);
             }
             Opcode::INST => {
-                let module = self.reader.line()?;
-                let qualname = self.reader.line()?;
-                let class = self.global(module, qualname)?;
+                let class = self.line_global()?;
                 let from = self.close_mark()?;
                 let arguments = self.stack.split_off(from);
                 let made = self.instance(class, &arguments)?;
@@ -483,7 +490,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             Opcode::BINPERSID => {
                 let node = self.pop()?;
                 let id = match self.arena.node(node) {
-                    Node::Str(bytes) => name(self.arena.bytes(bytes)),
+                    Node::Str(bytes) => {
+                        // The same long text may be the id again and again.
+                        self.charge(u64::from(bytes.len) / 4)?;
+                        name(self.arena.bytes(bytes))
+                    }
                     Node::Int(id) => id.to_string(),
                     _ => format!("of kind {}", self.arena.kind(node)),
                 };
@@ -583,32 +594,89 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     // Globals.
 
-    /// The object of a name, if the policy admits it.
-    fn global(&mut self, module: &[u8], qualname: &[u8]) -> Step<NodeId> {
-        let admitted = self.policy.look_up(module, qualname);
-        let readable = (name(module), name(qualname), admitted.is_some());
-        let known = match admitted {
-            Some(Admitted::Known(known)) => Some(known),
-            Some(Admitted::Name) => None,
-            None => {
-                let (module, qualname, _) = readable.clone();
-                self.named = Some(readable);
-                return Err(DecodeErrorKind::RefusedGlobal { module, qualname });
-            }
+    /// The next line of the stream, and where it lies.
+    fn name_line(&mut self) -> Step<(Bytes, &'a [u8])> {
+        let start = self.reader.at();
+        let line = self.reader.line()?;
+        // The input is below 4 GiB, so both fit.
+        let bytes = Bytes {
+            start: start as u32,
+            len: line.len() as u32,
+            flags: BytesFlags {
+                owned: false,
+                surrogates: text::generalised_utf8(line) == Some(true),
+            },
         };
-        self.named = Some(readable);
-        if !module.is_ascii() && known.is_none() && text::generalised_utf8(module).is_none()
-            || !qualname.is_ascii() && known.is_none() && text::generalised_utf8(qualname).is_none()
-        {
+        Ok((bytes, line))
+    }
+
+    /// GLOBAL, and the first part of INST.
+    fn line_global(&mut self) -> Step<NodeId> {
+        let (module_bytes, module) = self.name_line()?;
+        let (qualname_bytes, qualname) = self.name_line()?;
+        let known = self.admit(module, qualname)?;
+        let is_text = |bytes| text::generalised_utf8(bytes).is_some();
+        if !(is_text(module) && is_text(qualname)) {
             return Err(Malformed::Utf8.into());
         }
-        let key = (module.to_vec(), qualname.to_vec());
-        if let Some(id) = self.globals.get(&key) {
+        self.global(module_bytes, qualname_bytes, known)
+    }
+
+    fn stack_global(&mut self) -> Step<NodeId> {
+        let operands: [NodeId; 2] = self.operands()?;
+        let text = |id| match self.arena.node(id) {
+            Node::Str(bytes) => Ok(bytes),
+            _ => Err(Malformed::Operand {
+                expected: Kind::Str.name(),
+                found: self.arena.kind(id),
+            }),
+        };
+        let (module, qualname) = (text(operands[0])?, text(operands[1])?);
+        // The same long text may be named again and again.
+        self.charge((u64::from(module.len) + u64::from(qualname.len)) / 4)?;
+        let known = {
+            let names = [module, qualname].map(|name| self.arena.bytes(name));
+            let admitted = self.policy.look_up(names[0], names[1]);
+            if self.observed || admitted.is_none() {
+                self.named = Some((name(names[0]), name(names[1]), admitted.is_some()));
+            }
+            self.verdict(admitted)?
+        };
+        self.global(module, qualname, known)
+    }
+
+    /// What a name stands for, if the policy admits it.
+    fn admit(&mut self, module: &[u8], qualname: &[u8]) -> Step<Option<Known>> {
+        let admitted = self.policy.look_up(module, qualname);
+        if self.observed || admitted.is_none() {
+            self.named = Some((name(module), name(qualname), admitted.is_some()));
+        }
+        self.verdict(admitted)
+    }
+
+    fn verdict(&self, admitted: Option<Admitted>) -> Step<Option<Known>> {
+        match (admitted, &self.named) {
+            (Some(Admitted::Known(known)), _) => Ok(Some(known)),
+            (Some(Admitted::Name), _) => Ok(None),
+            (None, named) => {
+                let (module, qualname, _) = named.clone().unwrap_or_default();
+                Err(DecodeErrorKind::RefusedGlobal { module, qualname })
+            }
+        }
+    }
+
+    /// The object of a name: one for each name.
+    fn global(&mut self, module: Bytes, qualname: Bytes, known: Option<Known>) -> Step<NodeId> {
+        let names = [module, qualname].map(|name| self.arena.bytes(name));
+        let hash = self.hasher.hash_one(names);
+        let found = self.globals.get(&hash).into_iter().flatten().find(|id| {
+            self.arena.global(**id).is_some_and(|global| {
+                [global.module, global.qualname].map(|name| self.arena.bytes(name)) == names
+            })
+        });
+        if let Some(id) = found {
             return Ok(*id);
         }
-        let surrogates = |text: &[u8]| text::generalised_utf8(text) == Some(true);
-        let module = self.own(module, surrogates(module))?;
-        let qualname = self.own(qualname, surrogates(qualname))?;
         self.room()?;
         let id = self
             .arena
@@ -618,22 +686,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                 known,
             })
             .map_err(|full| self.full(full))?;
-        self.globals.insert(key, id);
+        self.globals.entry(hash).or_default().push(id);
         Ok(id)
-    }
-
-    fn stack_global(&mut self) -> Step<NodeId> {
-        let [module, qualname] = self.operands()?;
-        let text = |id| match self.arena.node(id) {
-            Node::Str(bytes) => Ok(self.arena.bytes(bytes).to_vec()),
-            _ => Err(Malformed::Operand {
-                expected: Kind::Str.name(),
-                found: self.arena.kind(id),
-            }),
-        };
-        let (module, qualname) = (text(module)?, text(qualname)?);
-        self.charge((module.len() + qualname.len()) as u64 / 32)?;
-        self.global(&module, &qualname)
     }
 
     fn extension(&mut self, code: i64) -> Step<()> {

@@ -110,7 +110,7 @@ impl Decoder {
     /// [`DecodeError`] if the stream is malformed, names a global that is not admitted, exceeds a
     /// limit or needs what is not supported. There is no partial value then.
     pub fn decode<'a>(&self, input: &'a [u8]) -> Result<Document<'a>, DecodeError> {
-        machine::run(&self.policy, &self.limits, input, |_| {})
+        machine::run(&self.policy, &self.limits, input, None::<fn(Event<'_>)>)
     }
 
     /// [`Decoder::decode`], and tells `observe` of each instruction that is carried out and of each
@@ -136,7 +136,7 @@ impl Decoder {
         input: &'a [u8],
         observe: impl FnMut(Event<'_>),
     ) -> Result<Document<'a>, DecodeError> {
-        machine::run(&self.policy, &self.limits, input, observe)
+        machine::run(&self.policy, &self.limits, input, Some(observe))
     }
 }
 

@@ -245,3 +245,27 @@ impl Machine<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// Appending to a full deque drops from its front; when it takes turns with a list, so that neither
+    /// lies at the end of the table, that costs a constant each time.
+    #[test]
+    fn a_full_deque_that_is_appended_to_takes_a_constant_each_time() {
+        let mut stream = b"](".to_vec();
+        // 1,023 and the item that is too much make a power of two.
+        stream.extend(b"ccollections\ndeque\n(](");
+        stream.extend(b"N".repeat(1023));
+        stream.extend(b"eM\xff\x03tRq\x00]q\x01e");
+        for _ in 0..10_000 {
+            stream.extend(b"h\x00Na0h\x01Na0");
+        }
+        stream.extend(b".");
+        let document = super::super::super::decode(&stream).unwrap();
+        let outer = document.root().list().unwrap();
+        let deque = outer.iter().next().unwrap().deque().unwrap();
+        assert_eq!((deque.items.len(), deque.maxlen), (1023, Some(1023)));
+        let items = document.root().arena().items.len();
+        assert!(items < 10 * stream.len(), "{items}");
+    }
+}

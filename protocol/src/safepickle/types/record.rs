@@ -235,8 +235,9 @@ impl Machine<'_, '_> {
 
     /// Gives a record a state.
     pub(in super::super) fn build_record(&mut self, id: NodeId, state: NodeId) -> Step<()> {
-        let Some(Object::Record(record)) = self.arena.object(id).cloned() else {
-            return Err(Malformed::NoState(self.arena.kind(id)).into());
+        let record = match self.arena.object(id) {
+            Some(Object::Record(record)) => *record,
+            _ => return Err(Malformed::NoState(self.arena.kind(id)).into()),
         };
         let framework = record
             .class
@@ -282,6 +283,16 @@ impl Machine<'_, '_> {
                 .all(|key| self.arena.kind(*key) == Kind::Str),
             _ => false,
         };
+        // The same large state may be given again and again.
+        let entries: usize = parts
+            .into_iter()
+            .flatten()
+            .map(|part| self.arena.children(part).len())
+            .sum();
+        self.keys
+            .budget
+            .charge(entries as u64)
+            .map_err(|error| self.key_error(error))?;
         if !parts.into_iter().flatten().all(fits) {
             return Ok(attrs);
         }
@@ -311,19 +322,18 @@ impl Machine<'_, '_> {
             _ => return Err(wrong.into()),
         };
         let attrs = self.update_attrs(attrs, dict)?;
-        let keys: Vec<&[u8]> = self
-            .arena
-            .children(attrs)
-            .iter()
-            .step_by(2)
-            .filter_map(|key| match self.arena.node(*key) {
-                Node::Str(bytes) => Some(self.arena.bytes(bytes)),
-                _ => None,
+        let names = || {
+            let keys = self.arena.children(dict).iter().step_by(2);
+            keys.map(|key| match self.arena.node(*key) {
+                Node::Str(bytes) => self.arena.bytes(bytes),
+                _ => &[],
             })
-            .collect();
+        };
         let fields = framework.fields();
-        let complete = fields.iter().all(|field| keys.contains(&field.as_bytes()));
-        if !complete || framework.slots() && keys.len() > fields.len() {
+        let complete = fields
+            .iter()
+            .all(|field| names().any(|name| name == field.as_bytes()));
+        if !complete || framework.slots() && names().count() > fields.len() {
             return Err(wrong.into());
         }
         Ok(attrs)
