@@ -497,6 +497,14 @@ pub(crate) fn has_python(test: &str) -> bool {
     found
 }
 
+/// Was this process started with SIGHUP ignored, as `nohup` does? What it starts inherits that.
+pub(crate) fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 != 0)
+}
+
 /// Says that a test did not run, past the harness's capture.
 pub(crate) fn not_run(test: &str, why: &str) {
     let line = format!("NOT RUN {test}: {why}\n");
