@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use agentix_protocol::safepickle::{Entries, Items, Kind, Value};
+use agentix_protocol::safepickle::{Entries, Global, Items, Kind, Range, Value};
+use num_bigint::BigInt;
 
 use super::shape::{Content, Leaf, Part, Shape, Step};
+use super::table::ClassName;
 
 /// A decoded value as a part; `None` if its accessors contradict its kind.
 pub(super) fn part<'d>(value: Value<'d>) -> Option<Part<'d, Value<'d>>> {
@@ -15,8 +17,27 @@ pub(super) fn part<'d>(value: Value<'d>) -> Option<Part<'d, Value<'d>>> {
         Kind::Float => Leaf::Float(value.as_f64()?.to_bits()),
         Kind::Str => Leaf::Str(Cow::Borrowed(value.as_text()?.as_generalised_utf8())),
         Kind::Bytes => Leaf::Bytes(value.as_bytes()?),
+        Kind::Global => Leaf::Global {
+            function: value.global()?.is_function(),
+            name: Cow::Owned(class_name(value.global()?)),
+        },
         _ => return Some(Part::Node(value)),
     }))
+}
+
+/// The name of a class, as Python tells it: its own, and not an alias that the stream may have used.
+fn class_name(global: Global<'_>) -> ClassName {
+    match global.exception_class() {
+        Some(class) => ClassName::new("builtins", class.name()),
+        None => ClassName {
+            module: global.module().to_string_lossy().into_owned(),
+            name: global.qualname().to_string_lossy().into_owned(),
+        },
+    }
+}
+
+fn int<'d>(value: impl Into<BigInt>) -> Part<'d, Value<'d>> {
+    Part::Leaf(Leaf::Int(Cow::Owned(value.into())))
 }
 
 fn items<'d>(items: Items<'d>) -> Option<Vec<Part<'d, Value<'d>>>> {
@@ -32,7 +53,7 @@ fn entries<'d>(entries: Entries<'d>) -> Option<Vec<Pair<'d>>> {
 
 /// A decoded value that is no leaf, opened; `None` if its accessors contradict its kind, or if the format has no such kind.
 pub(super) fn shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
-    Some(match value.kind() {
+    let shape = match value.kind() {
         Kind::List => Shape::new("list").numbered(Step::Item, items(value.list()?)?),
         Kind::Tuple => Shape::new("tuple")
             .numbered(Step::Item, items(value.tuple()?)?)
@@ -45,6 +66,47 @@ pub(super) fn shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
         Kind::Bytearray => {
             Shape::new("bytearray").content(Content::Bytes(Cow::Borrowed(value.as_bytearray()?)))
         }
+        Kind::Range => {
+            let Range { start, stop, step } = value.range()?;
+            Shape::new("range").numbered(Step::Arg, [part(start)?, part(stop)?, part(step)?])
+        }
+        Kind::Slice => {
+            let Range { start, stop, step } = value.slice()?;
+            Shape::new("slice").numbered(Step::Arg, [part(start)?, part(stop)?, part(step)?])
+        }
+        Kind::OrderedDict | Kind::Counter => map(value)?,
+        Kind::DefaultDict => map(value)?.part(
+            Step::Factory,
+            value
+                .default_factory()
+                .map_or(Some(Part::Leaf(Leaf::None)), part)?,
+        ),
+        Kind::Deque => {
+            let deque = value.deque()?;
+            let maxlen = deque.maxlen.map_or(Part::Leaf(Leaf::None), int);
+            Shape::new("deque")
+                .part(Step::Maxlen, maxlen)
+                .numbered(Step::Item, items(deque.items)?)
+        }
+        Kind::Record => {
+            let class = value.record()?.class()?.global()?;
+            Shape::new("record").class(Cow::Owned(class_name(class)))
+        }
         _ => return None,
+    };
+    Some(match value.attrs() {
+        Some(attrs) => shape.attrs(entries(attrs)?),
+        None => shape,
     })
+}
+
+fn map<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
+    Some(
+        Shape::new("map")
+            .class(Cow::Owned(ClassName::new(
+                "collections",
+                value.kind().name(),
+            )))
+            .entries(entries(value.entries()?)?),
+    )
 }

@@ -260,11 +260,13 @@ impl Table {
                 items,
                 factory,
             } => {
-                let mut shape = Shape::new("map").class(Cow::Borrowed(class));
-                if let Some(factory) = factory {
-                    shape = shape.part(Step::Factory, part(factory));
+                let shape = Shape::new("map")
+                    .class(Cow::Borrowed(class))
+                    .entries(entries(items));
+                match factory {
+                    Some(factory) => shape.part(Step::Factory, part(factory)),
+                    None => shape,
                 }
-                shape.entries(entries(items))
             }
             Body::Deque { maxlen, items } => Shape::new("deque")
                 .part(Step::Maxlen, part(maxlen))

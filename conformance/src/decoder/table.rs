@@ -88,6 +88,15 @@ pub(super) struct ClassName {
     pub(super) name: String,
 }
 
+impl ClassName {
+    pub(super) fn new(module: &str, name: &str) -> Self {
+        Self {
+            module: module.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
 /// A value that other places refer to.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
