@@ -539,6 +539,11 @@ impl<'d> Global<'d> {
         self.data.known.is_some_and(Known::is_function)
     }
 
+    /// Whether it is more than a name to the decoder.
+    pub(super) fn is_known(self) -> bool {
+        self.data.known.is_some()
+    }
+
     /// The exception class that it is.
     pub fn exception_class(self) -> Option<ExceptionClass> {
         match self.data.known {

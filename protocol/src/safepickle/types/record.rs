@@ -50,7 +50,7 @@ pub(in super::super) struct RecordData {
 }
 
 impl RecordData {
-    pub(in super::super) fn references(&self) -> Vec<NodeId> {
+    fn parts(&self) -> [Option<NodeId>; 7] {
         [
             self.class,
             Some(self.args),
@@ -60,9 +60,15 @@ impl RecordData {
             self.list,
             self.dict,
         ]
-        .into_iter()
-        .flatten()
-        .collect()
+    }
+
+    pub(in super::super) fn references(&self) -> Vec<NodeId> {
+        self.parts().into_iter().flatten().collect()
+    }
+
+    /// Which of its parts there are.
+    pub(in super::super) fn present(&self) -> [bool; 7] {
+        self.parts().map(|part| part.is_some())
     }
 }
 
