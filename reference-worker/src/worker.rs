@@ -1,7 +1,6 @@
 //! Workers in Rust: a registry of functions, and the process that serves them.
 
 mod caught;
-mod copy;
 mod descriptors;
 mod functions;
 mod group;

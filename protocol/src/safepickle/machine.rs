@@ -162,7 +162,12 @@ pub enum Event<'e> {
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
-    fn new(policy: &'p Policy, limits: &'p Limits, input: &'a [u8], observed: bool) -> Self {
+    pub(super) fn new(
+        policy: &'p Policy,
+        limits: &'p Limits,
+        input: &'a [u8],
+        observed: bool,
+    ) -> Self {
         let work_allowed = limits.work_allowed(input.len());
         let depth = usize::try_from(limits.key_depth).unwrap_or(usize::MAX);
         Self {
@@ -687,6 +692,25 @@ impl<'p, 'a> Machine<'p, 'a> {
             })
             .map_err(|full| self.full(full))?;
         self.globals.entry(hash).or_default().push(id);
+        Ok(id)
+    }
+
+    /// The object of a name that does not stand in the stream.
+    pub(super) fn named_global(
+        &mut self,
+        module: &[u8],
+        qualname: &[u8],
+        known: Option<Known>,
+    ) -> Step<NodeId> {
+        let (globals, owned) = (self.arena.globals.len(), self.arena.owned.len());
+        let surrogates = |text| text::generalised_utf8(text) == Some(true);
+        let module = self.own(module, surrogates(module))?;
+        let qualname = self.own(qualname, surrogates(qualname))?;
+        let id = self.global(module, qualname, known)?;
+        if self.arena.globals.len() == globals {
+            // There was one already.
+            self.arena.owned.truncate(owned);
+        }
         Ok(id)
     }
 

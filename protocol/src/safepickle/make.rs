@@ -90,12 +90,16 @@ impl<'a> Machine<'_, 'a> {
 
     /// An int of any size, not on the stack.
     pub(super) fn make_big_int(&mut self, value: BigInt) -> Step<NodeId> {
-        self.big_int_bytes += value.bits().div_ceil(8);
-        self.charge_owned(0)?;
+        self.charge_big_int(&value)?;
         self.room()?;
         self.arena
             .push_big_int(value)
             .map_err(|full| self.full(full))
+    }
+
+    pub(super) fn charge_big_int(&mut self, value: &BigInt) -> Step<()> {
+        self.big_int_bytes += value.bits().div_ceil(8);
+        self.charge_owned(0)
     }
 
     pub(super) fn charge_owned(&self, more: usize) -> Step<()> {

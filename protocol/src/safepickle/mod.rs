@@ -38,6 +38,7 @@ mod arena;
 mod builder;
 mod compare;
 mod construct;
+mod copy;
 mod de;
 mod de_access;
 mod de_error;

@@ -14,7 +14,6 @@ use rustix::process::{Signal, getpid, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-use super::copy::copy;
 use super::registry::{RegisterError, Registry};
 
 static COUNTERS: LazyLock<Mutex<HashMap<String, i64>>> = LazyLock::new(Mutex::default);
@@ -202,11 +201,11 @@ fn arguments(pair: Value<'_>) -> Result<Vec<u8>, RemoteError> {
             .into_iter()
             .flat_map(|items| items.iter())
         {
-            let copied = copy(&mut builder, value)?;
+            let copied = builder.copy(value)?;
             builder.append(positional, copied)?;
         }
         let named = match half(1) {
-            Some(dict) => copy(&mut builder, dict)?,
+            Some(dict) => builder.copy(dict)?,
             None => builder.dict()?,
         };
         let both = builder.list()?;
