@@ -44,9 +44,9 @@ static LIMITS: LazyLock<Limits> = LazyLock::new(|| {
 /// assert_eq!(agentix_protocol::safepickle::decode(&pickle)?, document);
 ///
 /// let mut builder = Builder::new();
-/// let class = builder.global("decimal", "Decimal")?;
-/// let text = builder.str("1.50")?;
-/// let decimal = builder.call(class, &[text])?; // Decimal('1.50')
+/// let (one, class) = (builder.int(1)?, builder.global("app", "Point")?);
+/// let point = builder.call(class, &[one, one])?; // app.Point(1, 1)
+/// assert!(builder.finish(point)?.root().record().is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Builder {
