@@ -131,6 +131,12 @@ impl Machine<'_, '_> {
             | Known::Counter
             | Known::DefaultDict
             | Known::Deque => self.collection(known, how, args),
+            Known::Complex | Known::Decimal | Known::Fraction => self.number(known, how, args),
+            Known::Date | Known::Time | Known::Datetime | Known::Timedelta | Known::Timezone => {
+                self.time_value(known, how, args)
+            }
+            Known::Uuid => self.new_uuid(how, callee, args),
+            Known::Path(_) | Known::PurePath => self.path(known, how, args),
             Known::Framework(_) if how == How::New && args.len() == 0 => {
                 let id = self.record(Origin::New, Some(callee), args.tuple, None)?;
                 self.expect_build(id);
@@ -246,6 +252,14 @@ impl Machine<'_, '_> {
 
     fn build_known(&mut self, id: NodeId, state: NodeId) -> Step<()> {
         match self.arena.object(id) {
+            Some(Object::Record(_)) if self.is_uuid_without_state(id) => {
+                match self.build_uuid(id, state) {
+                    Err(error) if self.policy.is_inspect() && !is_limit(&error) => {
+                        self.build_record(id, state)
+                    }
+                    built => built,
+                }
+            }
             Some(Object::Record(_)) => self.build_record(id, state),
             Some(Object::Map { attrs, class, .. }) if *class != MapClass::DefaultDict => {
                 let updated = self.update_attrs(*attrs, state)?;

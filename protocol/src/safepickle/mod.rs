@@ -76,10 +76,14 @@ pub use opcode::Opcode;
 pub use policy::Policy;
 pub use ser::to_vec;
 pub use types::exception::ExceptionClass;
+pub use types::number::{Complex, Decimal, DecimalForm, Fraction};
+pub use types::path::{Path, PathClass};
 pub use types::record::{
     BashResult, ClaudeCodeResult, Framework, Origin, PrepareEnvResult, QwenCodeResult, Record,
     TunnelHandle, UploadResult,
 };
+pub use types::time::{Date, Datetime, Time, Timedelta, Timezone};
+pub use types::uuid::{Uuid, UuidSafety};
 pub use value::{Deque, Document, Entries, Global, Items, Kind, Range, Text, Value};
 pub use writer::{EncodeError, Protocol};
 

@@ -1,4 +1,15 @@
-//! Paths: their classes and parts.
+//! Paths of `pathlib`: their classes and parts.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::super::arena::{Bytes, Node, NodeId};
+use super::super::construct::{Args, How};
+use super::super::error::Malformed;
+use super::super::known::Known;
+use super::super::machine::{Machine, Step};
+use super::super::text;
+use super::super::value::{Items, Text, Value};
 
 /// A class of `pathlib`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,6 +21,296 @@ pub enum PathClass {
     PureWindowsPath,
     /// `PosixPath`.
     PosixPath,
-    /// `WindowsPath`.
+    /// `WindowsPath`. In Python such an object only exists on Windows; here it is inert.
     WindowsPath,
+}
+
+impl PathClass {
+    /// The name inside `pathlib`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PurePosixPath => "PurePosixPath",
+            Self::PureWindowsPath => "PureWindowsPath",
+            Self::PosixPath => "PosixPath",
+            Self::WindowsPath => "WindowsPath",
+        }
+    }
+
+    /// Whether its paths follow the rules of Windows: backslashes, drives, and case without meaning.
+    pub fn is_windows(self) -> bool {
+        matches!(self, Self::PureWindowsPath | Self::WindowsPath)
+    }
+}
+
+/// A path of `pathlib`.
+///
+/// It is what the stream says and nothing more: no file was looked at. `Display` gives what `str()`
+/// gives in Python; code points that no Unicode encoding has are replaced by U+FFFD.
+///
+/// ```
+/// use agentix_protocol::safepickle::{PathClass, decode};
+/// let document = decode(b"\x80\x04cpathlib\nPurePosixPath\n(\x8c\x01/\x8c\x03srv\x8c\x01atR.")?;
+/// let path = document.root().path().unwrap();
+/// assert_eq!((path.class(), path.to_string().as_str()), (PathClass::PurePosixPath, "/srv/a"));
+/// # Ok::<(), agentix_protocol::safepickle::DecodeError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Path<'d> {
+    class: PathClass,
+    parts: Items<'d>,
+}
+
+impl<'d> Path<'d> {
+    /// Its class. `Path` and `PurePath` stand for the classes of POSIX.
+    pub fn class(self) -> PathClass {
+        self.class
+    }
+
+    /// Its parts: drive and root in one, if it has any, then one name each. What Python has as `parts`.
+    pub fn parts(self) -> impl ExactSizeIterator<Item = Text<'d>> + Clone + use<'d> {
+        // Each of them is a str.
+        self.parts
+            .iter()
+            .map(|part| part.as_text().unwrap_or(Text::new(&[], false)))
+    }
+
+    /// Whether the first part is a drive or root.
+    fn is_anchored(self) -> bool {
+        self.parts().next().is_some_and(|first| {
+            let first = first.as_generalised_utf8();
+            if self.class.is_windows() {
+                let anchor = WindowsAnchor::of(first);
+                anchor.root || !anchor.drive.is_empty()
+            } else {
+                first.starts_with(b"/")
+            }
+        })
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.parts.is_empty() {
+            return f.write_str(".");
+        }
+        let separator = if self.class.is_windows() { "\\" } else { "/" };
+        let mut joined = self.is_anchored();
+        for (at, part) in self.parts().enumerate() {
+            if at > 0 && !std::mem::take(&mut joined) {
+                f.write_str(separator)?;
+            }
+            f.write_str(&part.to_string_lossy())?;
+        }
+        Ok(())
+    }
+}
+
+impl<'d> Value<'d> {
+    /// A path.
+    pub fn path(self) -> Option<Path<'d>> {
+        match self.node() {
+            Node::Path { class, .. } => Some(Path {
+                class,
+                parts: self.items_of(self.id()),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// A part of a path, found in the texts that it is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) enum Part {
+    /// A piece of one of the texts.
+    Piece { text: usize, range: Range<usize> },
+    /// A drive or root that stands in no text as it is.
+    Anchor(Vec<u8>),
+}
+
+/// Splits texts into the parts of a path, as `pathlib` of Python 3.11 does: a later absolute text
+/// drops what precedes it, and empty names and dots vanish.
+pub(in super::super) fn split(class: PathClass, texts: &[&[u8]]) -> Vec<Part> {
+    let windows = class.is_windows();
+    // From the last to the first.
+    let mut parts = Vec::new();
+    for (text, content) in texts.iter().enumerate().rev() {
+        let (anchor, rest) = if windows {
+            windows_anchor(texts, text)
+        } else {
+            posix_anchor(text, content)
+        };
+        let mut end = content.len();
+        while end > rest {
+            let is_separator = |byte: &u8| *byte == b'/' || windows && *byte == b'\\';
+            let start = content[rest..end]
+                .iter()
+                .rposition(is_separator)
+                .map_or(rest, |at| rest + at + 1);
+            if !matches!(&content[start..end], b"" | b".") {
+                let range = start..end;
+                parts.push(Part::Piece { text, range });
+            }
+            end = start.saturating_sub(1);
+        }
+        if let Some(anchor) = anchor {
+            parts.push(anchor);
+            break;
+        }
+    }
+    parts.reverse();
+    parts
+}
+
+/// The root that a text starts with, and where the rest begins. Two slashes are a root of their own,
+/// three are not.
+fn posix_anchor(text: usize, content: &[u8]) -> (Option<Part>, usize) {
+    let slashes = content.iter().take_while(|byte| **byte == b'/').count();
+    let range = match slashes {
+        0 => return (None, 0),
+        2 => 0..2,
+        _ => 0..1,
+    };
+    (Some(Part::Piece { text, range }), slashes)
+}
+
+/// The drive and root that a text starts with, and where the rest begins. A root without a drive
+/// takes the last drive before it.
+fn windows_anchor(texts: &[&[u8]], text: usize) -> (Option<Part>, usize) {
+    let WindowsAnchor {
+        mut drive,
+        root,
+        rest,
+    } = WindowsAnchor::of(texts[text]);
+    if !root && drive.is_empty() {
+        return (None, rest);
+    }
+    if drive.is_empty() {
+        let before = texts[..text].iter().rev();
+        drive = before
+            .map(|content| WindowsAnchor::of(content).drive)
+            .find(|drive| !drive.is_empty())
+            .unwrap_or_default();
+    }
+    if root {
+        drive.push(b'\\');
+    }
+    (Some(Part::Anchor(drive)), rest)
+}
+
+/// What a text starts with under the rules of Windows.
+struct WindowsAnchor {
+    /// A letter and a colon, or host and share; slashes are backslashes.
+    drive: Vec<u8>,
+    root: bool,
+    /// Where the names begin.
+    rest: usize,
+}
+
+impl WindowsAnchor {
+    fn of(content: &[u8]) -> Self {
+        let separator = |at: usize| matches!(content.get(at), Some(b'/' | b'\\'));
+        let find = |from: usize| (from..content.len()).find(|at| separator(*at));
+        // An extended path, `\\?\C:\` or `\\?\UNC\host\share\`.
+        let extended =
+            separator(0) && separator(1) && content.get(2) == Some(&b'?') && separator(3);
+        let unc = extended && content.get(4..7) == Some(b"UNC") && separator(7);
+        // Where what a prefix may precede begins; of `UNC\` the C stands for a backslash.
+        let start = match (extended, unc) {
+            (_, true) => 6,
+            (true, false) => 4,
+            (false, false) => 0,
+        };
+        let leading = |at: usize| separator(at) || unc && at == 6;
+        let backslashes = |range: Range<usize>| -> Vec<u8> {
+            let text = content[range].iter();
+            text.map(|byte| if *byte == b'/' { b'\\' } else { *byte })
+                .collect()
+        };
+        if leading(start) && separator(start + 1) && !separator(start + 2)
+            && let Some(host_end) = find(start + 2)
+            // Two in a row make no share.
+            && !separator(host_end + 1)
+        {
+            let share_end = find(host_end + 1).unwrap_or(content.len());
+            let drive = match (extended, unc) {
+                (true, false) => [backslashes(0..4), backslashes(5..share_end)].concat(),
+                _ => backslashes(0..share_end),
+            };
+            return Self {
+                drive,
+                root: true,
+                rest: (share_end + 1).min(content.len()),
+            };
+        }
+        let letter = !unc
+            && content.get(start).is_some_and(u8::is_ascii_alphabetic)
+            && content.get(start + 1) == Some(&b':');
+        let drive_end = if letter { start + 2 } else { start };
+        let mut rest = drive_end;
+        while leading(rest) {
+            rest += 1;
+        }
+        // A prefix `\\?\UNC` is whole, although its last letter was taken for a backslash.
+        let prefix_end = if unc { 7 } else { drive_end };
+        Self {
+            drive: backslashes(0..prefix_end),
+            root: rest > drive_end,
+            rest: rest.min(content.len()),
+        }
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Calls a class of paths with the parts of one, in the way that picklers write.
+    pub(in super::super) fn path(&mut self, known: Known, how: How, args: Args) -> Step<NodeId> {
+        let class = match (known, how) {
+            (Known::Path(class), How::Call) => class.unwrap_or(PathClass::PosixPath),
+            (Known::PurePath, How::Call) => PathClass::PurePosixPath,
+            _ => return Err(Malformed::Arguments.into()),
+        };
+        self.charge(args.len() as u64)?;
+        let ids = args.ids(&self.arena).to_vec();
+        let mut texts = Vec::with_capacity(ids.len());
+        for id in &ids {
+            match self.arena.node(*id) {
+                Node::Str(bytes) => texts.push(bytes),
+                _ => return Err(Malformed::Arguments.into()),
+            }
+        }
+        // Each text is looked at twice at most, and each part that comes of one costs an object.
+        let length: u64 = texts.iter().map(|text| u64::from(text.len)).sum();
+        self.charge(length / 16)?;
+        let contents: Vec<&[u8]> = texts.iter().map(|text| self.arena.bytes(*text)).collect();
+        let parts = split(class, &contents);
+        let mut made = Vec::with_capacity(parts.len());
+        for part in parts {
+            made.push(match part {
+                Part::Piece { text, range } if range == (0..texts[text].len as usize) => ids[text],
+                Part::Piece { text, range } => {
+                    self.charge(4)?;
+                    let piece = Bytes {
+                        // Within the text, hence within 32 bits.
+                        start: texts[text].start + range.start as u32,
+                        len: range.len() as u32,
+                        flags: texts[text].flags,
+                    };
+                    self.make_piece(piece)?
+                }
+                Part::Anchor(anchor) => {
+                    self.charge(4)?;
+                    let bytes = self.own(&anchor, false)?;
+                    self.make_piece(bytes)?
+                }
+            });
+        }
+        let parts = self.new_span(&made)?;
+        self.make(Node::Path { class, parts })
+    }
+
+    /// A str that is a piece of another.
+    fn make_piece(&mut self, mut piece: Bytes) -> Step<NodeId> {
+        let content = self.arena.bytes(piece);
+        piece.flags.surrogates = text::generalised_utf8(content).ok_or(Malformed::Utf8)?;
+        self.make(Node::Str(piece))
+    }
 }
