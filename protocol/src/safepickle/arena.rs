@@ -21,14 +21,14 @@ pub struct NodeId(
 
 impl NodeId {
     /// The number for a place in the table, unless the place is too far.
+    #[inline]
     pub(super) fn new(index: usize) -> Option<Self> {
-        u32::try_from(index)
-            .ok()?
-            .checked_add(1)
-            .and_then(NonZeroU32::new)
-            .map(Self)
+        // One more than it still fits.
+        let number = (index < u32::MAX as usize).then_some(index as u32 + 1)?;
+        NonZeroU32::new(number).map(Self)
     }
 
+    #[inline]
     pub(super) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -187,6 +187,7 @@ impl<'a> Arena<'a> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn push(&mut self, node: Node) -> Result<NodeId, Full> {
         let id = NodeId::new(self.nodes.len()).ok_or(Full)?;
         self.nodes.push(node);

@@ -78,19 +78,85 @@ impl Keys {
         let entries = arena.children(container);
         let count = entries.len() / stride;
         if count <= LINEAR {
-            // Says whether it can be hashed, and charges for it.
-            if matches!(arena.node(key), Node::Tuple(_) | Node::Frozenset(_))
-                || leaf_hash(arena, key, false)?.is_none()
-            {
-                hash(arena, key, false, &mut self.budget)?;
+            return self.scan(arena, entries, stride, key);
+        }
+        self.search(arena, container, entries, stride, key)
+    }
+
+    /// Whether `operands`, keys and values in turn, are few and hold no key twice. If not, nothing is
+    /// charged.
+    pub(super) fn distinct(&mut self, arena: &Arena<'_>, operands: &[NodeId]) -> bool {
+        let before = self.budget;
+        let distinct = operands.len() <= 2 * LINEAR
+            && (0..operands.len())
+                .step_by(2)
+                .all(|at| self.scan(arena, &operands[..at], 2, operands[at]) == Ok(Position::New));
+        if !distinct {
+            self.budget = before;
+        }
+        distinct
+    }
+
+    /// Looks through few entries from end to end.
+    fn scan(
+        &mut self,
+        arena: &Arena<'_>,
+        entries: &[NodeId],
+        stride: usize,
+        key: NodeId,
+    ) -> Result<Position, KeyError> {
+        if let Node::Str(bytes) = arena.node(key) {
+            return self.scan_for_str(arena, entries, stride, (key, arena.bytes(bytes)));
+        }
+        // Says whether it can be hashed, and charges for it.
+        if matches!(arena.node(key), Node::Tuple(_) | Node::Frozenset(_))
+            || leaf_hash(arena, key, false)?.is_none()
+        {
+            hash(arena, key, false, &mut self.budget)?;
+        }
+        for (at, candidate) in entries.iter().step_by(stride).enumerate() {
+            if equal((arena, *candidate), (arena, key), false, &mut self.budget)? {
+                return Ok(Position::At(at));
             }
-            for (at, candidate) in entries.iter().step_by(stride).enumerate() {
-                if equal((arena, *candidate), (arena, key), false, &mut self.budget)? {
+        }
+        Ok(Position::New)
+    }
+
+    /// The usual key, without what it takes to compare any.
+    fn scan_for_str(
+        &mut self,
+        arena: &Arena<'_>,
+        entries: &[NodeId],
+        stride: usize,
+        (key, text): (NodeId, &[u8]),
+    ) -> Result<Position, KeyError> {
+        for (at, candidate) in entries.iter().step_by(stride).enumerate() {
+            self.budget.charge(1)?;
+            if *candidate == key {
+                return Ok(Position::At(at));
+            }
+            if let Node::Str(bytes) = arena.node(*candidate)
+                && bytes.len as usize == text.len()
+            {
+                self.budget.charge(u64::from(bytes.len) / 32)?;
+                if arena.bytes(bytes) == text {
                     return Ok(Position::At(at));
                 }
             }
-            return Ok(Position::New);
         }
+        Ok(Position::New)
+    }
+
+    /// Looks an entry up by its hash.
+    fn search(
+        &mut self,
+        arena: &Arena<'_>,
+        container: NodeId,
+        entries: &[NodeId],
+        stride: usize,
+        key: NodeId,
+    ) -> Result<Position, KeyError> {
+        let count = entries.len() / stride;
         let index = match self.indexes.entry(container) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {

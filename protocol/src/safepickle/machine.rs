@@ -19,67 +19,60 @@ use super::text;
 use super::types::record::Origin;
 use super::value::{Document, Kind, Text};
 
-/// Decodes the first pickle in `input`, and tells `observe` what it meets.
+/// Decodes the first pickle in `input`.
 pub(super) fn run<'a>(
     policy: &Policy,
     limits: &Limits,
     input: &'a [u8],
-    mut observe: Option<impl FnMut(Event<'_>)>,
 ) -> Result<Document<'a>, DecodeError> {
-    if input.len() as u64 > limits.input_bytes {
-        let kind = DecodeErrorKind::Limit {
-            limit: LimitKind::InputBytes,
-            allowed: limits.input_bytes,
-            value: input.len() as u64,
-        };
-        return Err(DecodeError::new(kind, 0, None));
-    }
-    let mut machine = Machine::new(policy, limits, input, observe.is_some());
+    let mut machine = Machine::start(policy, limits, input, false)?;
     loop {
         let at = machine.reader.at();
-        let Some(opcode) = machine.reader.opcode() else {
-            return Err(DecodeError::new(Malformed::NoStop.into(), at, None));
-        };
-        let step = machine.step(opcode);
+        let opcode = machine.opcode(at)?;
+        match machine.step(opcode) {
+            Ok(None) => {}
+            Ok(Some(root)) => return machine.finish(root, at),
+            Err(kind) => return Err(DecodeError::new(kind, at, Some(opcode))),
+        }
+    }
+}
+
+/// The same, and tells `observe` what it meets. A loop of its own, since this much more for each opcode
+/// would make the other one slow.
+pub(super) fn run_observed<'a>(
+    policy: &Policy,
+    limits: &Limits,
+    input: &'a [u8],
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Document<'a>, DecodeError> {
+    let mut machine = Machine::start(policy, limits, input, true)?;
+    loop {
+        let at = machine.reader.at();
         let offset = at as u64;
-        if let Some(observe) = &mut observe {
-            if let Some((module, qualname, admitted)) = machine.named.take() {
-                observe(Event::Global {
-                    offset,
-                    module: &module,
-                    qualname: &qualname,
-                    admitted,
-                });
-            }
-            if let Some(id) = machine.persistent_id.take() {
-                observe(Event::PersistentId { offset, id: &id });
-            }
+        let opcode = machine.opcode(at)?;
+        let step = machine.step(opcode);
+        if let Some((module, qualname, admitted)) = machine.named.take() {
+            observe(Event::Global {
+                offset,
+                module: &module,
+                qualname: &qualname,
+                admitted,
+            });
+        }
+        if let Some(id) = machine.persistent_id.take() {
+            observe(Event::PersistentId { offset, id: &id });
         }
         let end = match step {
             Ok(end) => end,
             Err(kind) => return Err(DecodeError::new(kind, at, Some(opcode))),
         };
-        if let Some(observe) = &mut observe {
-            observe(Event::Instruction {
-                offset,
-                opcode,
-                argument: &input[at + 1..machine.reader.at()],
-            });
-        }
+        observe(Event::Instruction {
+            offset,
+            opcode,
+            argument: &input[at + 1..machine.reader.at()],
+        });
         if let Some(root) = end {
-            if !machine.unbuilt.is_empty() {
-                return Err(DecodeError::new(
-                    Malformed::Unbuilt.into(),
-                    at,
-                    Some(opcode),
-                ));
-            }
-            if let Err(kind) = machine.check_depth(root) {
-                return Err(DecodeError::new(kind, at, Some(opcode)));
-            }
-            machine.arena.shrink();
-            let consumed = machine.reader.at();
-            return Ok(Document::new(machine.arena, root, consumed));
+            return machine.finish(root, at);
         }
     }
 }
@@ -162,6 +155,24 @@ pub enum Event<'e> {
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
+    /// A machine for a stream.
+    fn start(
+        policy: &'p Policy,
+        limits: &'p Limits,
+        input: &'a [u8],
+        observed: bool,
+    ) -> Result<Self, DecodeError> {
+        if input.len() as u64 > limits.input_bytes {
+            let kind = DecodeErrorKind::Limit {
+                limit: LimitKind::InputBytes,
+                allowed: limits.input_bytes,
+                value: input.len() as u64,
+            };
+            return Err(DecodeError::new(kind, 0, None));
+        }
+        Ok(Self::new(policy, limits, input, observed))
+    }
+
     pub(super) fn new(
         policy: &'p Policy,
         limits: &'p Limits,
@@ -195,6 +206,31 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
+    /// The next opcode, which is due at `at`.
+    #[inline(always)]
+    fn opcode(&mut self, at: usize) -> Result<Opcode, DecodeError> {
+        self.reader
+            .opcode()
+            .ok_or_else(|| DecodeError::new(Malformed::NoStop.into(), at, None))
+    }
+
+    /// The document of a stream that ended with the STOP at `at`.
+    fn finish(mut self, root: NodeId, at: usize) -> Result<Document<'a>, DecodeError> {
+        if !self.unbuilt.is_empty() {
+            return Err(DecodeError::new(
+                Malformed::Unbuilt.into(),
+                at,
+                Some(Opcode::STOP),
+            ));
+        }
+        if let Err(kind) = self.check_depth(root) {
+            return Err(DecodeError::new(kind, at, Some(Opcode::STOP)));
+        }
+        self.arena.shrink();
+        let consumed = self.reader.at();
+        Ok(Document::new(self.arena, root, consumed))
+    }
+
     /// Makes sure that the value is within the budget for depth, if there is one.
     fn check_depth(&self, root: NodeId) -> Step<()> {
         let allowed = self.limits.depth;
@@ -208,6 +244,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Carries out an opcode. STOP gives the value.
+    #[inline(always)]
     fn step(&mut self, opcode: Opcode) -> Step<Option<NodeId>> {
         match opcode {
             Opcode::STOP => return self.pop().map(Some),
@@ -411,7 +448,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let index = u32::from_le_bytes(self.reader.array()?);
                 self.store(u64::from(index))?;
             }
-            Opcode::MEMOIZE => self.store(self.memo.len())?,
+            Opcode::MEMOIZE => self.memoize()?,
             Opcode::GET => {
                 let index = text::memo_index(self.reader.line()?)?;
                 self.load(index)?;
@@ -588,6 +625,17 @@ impl<'p, 'a> Machine<'p, 'a> {
             ));
         }
         self.memo.store(index, top);
+        Ok(())
+    }
+
+    /// Stores under the next index.
+    fn memoize(&mut self) -> Step<()> {
+        let top = self.top()?;
+        let count = self.memo.len();
+        if count >= self.limits.memo_entries {
+            return self.store(count);
+        }
+        self.memo.push(top);
         Ok(())
     }
 

@@ -21,6 +21,7 @@ const SHARED_INTS: usize = 4;
 pub(super) const SHARED_COUNT: usize = SHARED_INTS + 256;
 
 impl<'a> Machine<'_, 'a> {
+    #[cold]
     pub(super) fn full(&self, _: Full) -> DecodeErrorKind {
         self.over(
             LimitKind::Nodes,
@@ -29,6 +30,7 @@ impl<'a> Machine<'_, 'a> {
         )
     }
 
+    #[cold]
     pub(super) fn over(&self, limit: LimitKind, allowed: u64, value: u64) -> DecodeErrorKind {
         DecodeErrorKind::Limit {
             limit,
@@ -38,6 +40,7 @@ impl<'a> Machine<'_, 'a> {
     }
 
     /// Makes sure that one more object is allowed.
+    #[inline(always)]
     pub(super) fn room(&self) -> Step<()> {
         let count = self.arena.nodes.len() as u64;
         if count >= self.limits.nodes {
@@ -46,32 +49,65 @@ impl<'a> Machine<'_, 'a> {
         Ok(())
     }
 
+    #[inline(always)]
     pub(super) fn make(&mut self, node: Node) -> Step<NodeId> {
         self.room()?;
+        if self.arena.nodes.len() == self.arena.nodes.capacity() {
+            self.grow();
+        }
         self.arena.push(node).map_err(|full| self.full(full))
     }
 
+    /// Reserves for as many objects as there will be if the stream goes on as it began.
+    ///
+    /// At least as many again as there are, and at most three times as many, unless what is reserved
+    /// is small beside the input.
+    #[cold]
+    fn grow(&mut self) {
+        let (len, read, input) = (
+            self.arena.nodes.len(),
+            self.reader.at(),
+            self.arena.input.len(),
+        );
+        // Below 2^64: both are below 2^32.
+        let expected = (len as u64 * input as u64) / (read as u64).max(1);
+        let expected = usize::try_from(expected + expected / 32 + 8).unwrap_or(usize::MAX);
+        let allowed = usize::try_from(self.limits.nodes).unwrap_or(usize::MAX);
+        let most = (4 * len).max(input / 4).min(allowed);
+        let wanted = expected.min(most).max(2 * len);
+        self.arena.nodes.reserve_exact(wanted - len);
+        // The others grow in step.
+        let more = |now: usize| now * (wanted - len) / len.max(1);
+        let items = more(self.arena.items.len());
+        self.arena.items.reserve_exact(items);
+        self.memo.reserve(more(self.memo.len() as usize));
+    }
+
+    #[inline(always)]
     pub(super) fn push(&mut self, node: Node) -> Step<()> {
         let id = self.make(node)?;
         self.stack.push(id);
         Ok(())
     }
 
+    #[inline]
     pub(super) fn make_shared(&mut self, place: usize, node: Node) -> Step<NodeId> {
-        let id = match self.shared[place] {
-            Some(id) => id,
-            None => self.make(node)?,
-        };
+        if let Some(id) = self.shared[place] {
+            return Ok(id);
+        }
+        let id = self.make(node)?;
         self.shared[place] = Some(id);
         Ok(id)
     }
 
+    #[inline]
     pub(super) fn push_shared(&mut self, place: usize, node: Node) -> Step<()> {
         let id = self.make_shared(place, node)?;
         self.stack.push(id);
         Ok(())
     }
 
+    #[inline(always)]
     pub(super) fn push_int(&mut self, value: i64) -> Step<()> {
         match value {
             0..256 => self.push_shared(SHARED_INTS + value as usize, Node::Int(value)),
@@ -237,6 +273,14 @@ impl<'a> Machine<'_, 'a> {
         if !(self.stack.len() - from).is_multiple_of(2) {
             return Err(Malformed::OddOperands.into());
         }
+        let new = &self.stack[from..];
+        if self.arena.children(dict).is_empty() && self.keys.distinct(&self.arena, new) {
+            self.arena
+                .extend(dict, new)
+                .map_err(|full| self.full(full))?;
+            self.stack.truncate(from);
+            return Ok(());
+        }
         for at in (from..self.stack.len()).step_by(2) {
             self.set_item(dict, self.stack[at], self.stack[at + 1])?;
         }
@@ -330,6 +374,7 @@ impl<'a> Machine<'_, 'a> {
             .map_err(|error| self.key_error(error))
     }
 
+    #[cold]
     pub(super) fn key_error(&self, error: KeyError) -> DecodeErrorKind {
         match error {
             KeyError::Unhashable(kind) => Malformed::Unhashable(kind).into(),

@@ -28,6 +28,20 @@ impl Memo {
         }
     }
 
+    /// Makes room for more entries.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.dense.reserve(more);
+    }
+
+    /// Stores under the next index, which is `len()`.
+    pub(super) fn push(&mut self, id: NodeId) {
+        if self.sparse.is_empty() {
+            self.dense.push(id);
+        } else {
+            self.store(self.len(), id);
+        }
+    }
+
     pub(super) fn store(&mut self, index: u64, id: NodeId) {
         let next = self.dense.len() as u64;
         if index > next {

@@ -115,7 +115,7 @@ impl Decoder {
     /// [`DecodeError`] if the stream is malformed, names a global that is not admitted, exceeds a
     /// limit or needs what is not supported. There is no partial value then.
     pub fn decode<'a>(&self, input: &'a [u8]) -> Result<Document<'a>, DecodeError> {
-        machine::run(&self.policy, &self.limits, input, None::<fn(Event<'_>)>)
+        machine::run(&self.policy, &self.limits, input)
     }
 
     /// [`Decoder::decode`], and tells `observe` of each instruction that is carried out and of each
@@ -139,9 +139,9 @@ impl Decoder {
     pub fn decode_observed<'a>(
         &self,
         input: &'a [u8],
-        observe: impl FnMut(Event<'_>),
+        mut observe: impl FnMut(Event<'_>),
     ) -> Result<Document<'a>, DecodeError> {
-        machine::run(&self.policy, &self.limits, input, Some(observe))
+        machine::run_observed(&self.policy, &self.limits, input, &mut observe)
     }
 }
 
