@@ -22,9 +22,9 @@ conformance *ARGS:
 snapshots:
     INSTA_UPDATE=always cargo test -p agentix-protocol --test snapshots
 
-# Fuzz one target for a minute; needs cargo-fuzz and a nightly toolchain.
-fuzz TARGET="messages":
-    cargo +nightly fuzz run {{ TARGET }} -- -max_total_time=60
+# Fuzz one target for so many seconds; needs cargo-fuzz and a nightly toolchain.
+fuzz TARGET="unpickle" SECONDS="60":
+    bash fuzz/run {{ TARGET }} {{ SECONDS }}
 
 # How fast the unpickler is and what its values take, beside CPython; needs python3, and numpy for one payload.
 bench-unpickle *PAYLOADS:

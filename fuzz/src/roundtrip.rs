@@ -1,0 +1,45 @@
+//! What decodes is encoded, and decodes to the same again.
+
+use agentix_protocol::safepickle::{
+    Decoder, Document, EncodeError, Limits, Policy, Protocol, encode,
+};
+
+use super::walk::{assert_same_sharing, is_plain};
+
+const PROTOCOLS: [Protocol; 4] = [Protocol::V2, Protocol::V3, Protocol::V4, Protocol::V5];
+
+/// Decodes `bytes`; encodes the value at each protocol that has opcodes for it; decodes that; and
+/// wants the same value, sharing included, and the same pickle when it is encoded once more.
+pub fn roundtrip(bytes: &[u8]) {
+    let decoder = Decoder::new(Policy::agentix(), Limits::default());
+    if let Ok(document) = decoder.decode(bytes)
+        && is_plain(document.root())
+    {
+        survives(&decoder, &document);
+    }
+}
+
+/// The check on a document.
+pub fn survives(decoder: &Decoder, document: &Document<'_>) {
+    let mut encodable = false;
+    for protocol in PROTOCOLS {
+        let pickle = match encode(document.root(), protocol) {
+            Ok(pickle) => pickle,
+            Err(EncodeError::NotInProtocol { needed, .. }) => {
+                assert!(needed > protocol, "{needed:?} > {protocol:?}");
+                assert!(!encodable, "{protocol:?} has all that the one before has");
+                continue;
+            }
+            Err(error) => panic!("{protocol:?}: {error}"),
+        };
+        encodable = true;
+        let again = decoder
+            .decode(&pickle)
+            .unwrap_or_else(|error| panic!("{protocol:?}: {error}: {}", pickle.escape_ascii()));
+        assert_eq!(&again, document, "{protocol:?}");
+        assert_same_sharing(document.root(), again.root());
+        let once_more = encode(again.root(), protocol);
+        assert_eq!(once_more.as_ref(), Ok(&pickle), "{protocol:?}");
+    }
+    assert!(encodable, "the last protocol has opcodes for everything");
+}
