@@ -30,6 +30,14 @@ pub(super) fn same(left: Value<'_>, right: Value<'_>) -> bool {
                     return false;
                 }
             }
+            Label::Elements => {
+                if unseen() {
+                    match keys::pair_elements(a, b) {
+                        Some(pairs) => pending.extend(pairs),
+                        None => return false,
+                    }
+                }
+            }
             Label::Parts => {
                 if unseen() {
                     let (from, to) = (a.arena().references(a.id()), b.arena().references(b.id()));
@@ -53,6 +61,8 @@ enum Label {
     Large(fn(Value<'_>, Value<'_>) -> bool),
     /// As equal as what they refer to, one by one.
     Parts,
+    /// As equal as what they hold, in whatever order.
+    Elements,
 }
 
 impl Label {
@@ -93,7 +103,7 @@ fn label(a: Value<'_>, b: Value<'_>) -> Label {
         | (Node::Dict(x), Node::Dict(y)) => Label::parts(x.len == y.len),
         (Node::Set(x), Node::Set(y)) | (Node::Frozenset(x), Node::Frozenset(y)) => {
             if x.len == y.len {
-                Label::Large(keys::same_elements)
+                Label::Elements
             } else {
                 Label::Differ
             }

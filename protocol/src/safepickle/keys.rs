@@ -1,14 +1,13 @@
 //! Dict keys and set elements: equality and hashing as in Python, counted and without recursion.
 //!
 //! Numbers are equal across kinds (`1`, `1.0` and `True` are one key); `str` and `bytes` never are;
-//! tuples and frozensets compare by content; NaN is equal to itself as an object only.
+//! tuples and frozensets compare by content; NaN is equal to itself as an object only, and so are
+//! exceptions and records. What Python cannot hash is no key: lists, dicts, sets, arrays, slices.
 
 use std::collections::BTreeMap;
 
-use num_bigint::BigInt;
-use num_traits::{FromPrimitive, ToPrimitive};
-
 use super::arena::{Arena, Node, NodeId};
+use super::leaf::{self, Identity};
 use super::value::{Kind, Value};
 
 /// Why a key was not looked up.
@@ -108,14 +107,20 @@ impl Keys {
         if let Node::Str(bytes) = arena.node(key) {
             return self.scan_for_str(arena, entries, stride, (key, arena.bytes(bytes)));
         }
-        // Says whether it can be hashed, and charges for it.
-        if matches!(arena.node(key), Node::Tuple(_) | Node::Frozenset(_))
-            || leaf_hash(arena, key, false)?.is_none()
-        {
-            hash(arena, key, false, &mut self.budget)?;
+        // Hashing says whether it can be hashed, and charges for it. Of these it is known.
+        if !matches!(
+            arena.node(key),
+            Node::Int(_) | Node::Bytes(_) | Node::None | Node::Bool(_)
+        ) {
+            hash(arena, key, Identity::Object, &mut self.budget)?;
         }
         for (at, candidate) in entries.iter().step_by(stride).enumerate() {
-            if equal((arena, *candidate), (arena, key), false, &mut self.budget)? {
+            if equal(
+                (arena, *candidate),
+                (arena, key),
+                Identity::Object,
+                &mut self.budget,
+            )? {
                 return Ok(Position::At(at));
             }
         }
@@ -162,19 +167,24 @@ impl Keys {
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let mut index = Index::default();
                 for (at, known) in entries.iter().step_by(stride).enumerate() {
-                    let known = hash(arena, *known, false, &mut self.budget)?;
+                    let known = hash(arena, *known, Identity::Object, &mut self.budget)?;
                     index.add(known, at);
                 }
                 entry.insert(index)
             }
         };
-        let wanted = hash(arena, key, false, &mut self.budget)?;
+        let wanted = hash(arena, key, Identity::Object, &mut self.budget)?;
         let mut slot = index.first_slot(wanted as u32);
         while let Some((found, at)) = index.slots[slot].entry() {
             self.budget.charge(1)?;
             let candidate = entries[at * stride];
             if found == wanted as u32
-                && equal((arena, candidate), (arena, key), false, &mut self.budget)?
+                && equal(
+                    (arena, candidate),
+                    (arena, key),
+                    Identity::Object,
+                    &mut self.budget,
+                )?
             {
                 return Ok(Position::At(at));
             }
@@ -243,12 +253,12 @@ impl Index {
 
 /// One multiplication folded: fast, and spreads well. It need not resist an attacker, since every
 /// collision is charged to the work budget.
-fn mix(a: u64, b: u64) -> u64 {
+pub(super) fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd1b5_4a32_d192_ed03);
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-fn bytes_hash(bytes: &[u8], salt: u64) -> u64 {
+pub(super) fn bytes_hash(bytes: &[u8], salt: u64) -> u64 {
     let mut chunks = bytes.chunks_exact(8);
     let mut hash = mix(bytes.len() as u64, salt);
     for chunk in &mut chunks {
@@ -269,64 +279,23 @@ fn bytes_hash(bytes: &[u8], salt: u64) -> u64 {
     )
 }
 
-fn int_hash(value: i64) -> u64 {
-    mix(value as u64, 1)
-}
-
-fn float_hash(value: f64) -> u64 {
-    // Whole floats that an i64 holds hash like the int. -2^63 is exact, 2^63 is the first too large.
-    if value.trunc() == value
-        && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value)
-    {
-        int_hash(value as i64)
-    } else {
-        mix(value.to_bits(), 2)
-    }
-}
-
-/// The hash of what is neither tuple nor frozenset (`None` for these).
-///
-/// `strict` hashes NaN by its bits instead of its identity.
-fn leaf_hash(arena: &Arena<'_>, id: NodeId, strict: bool) -> Result<Option<u64>, KeyError> {
-    Ok(Some(match arena.node(id) {
-        Node::None => mix(0, 3),
-        Node::Bool(value) => int_hash(i64::from(value)),
-        Node::Int(value) => int_hash(value),
-        Node::BigInt(index) => float_hash(
-            arena.big_ints[index as usize]
-                .to_f64()
-                .unwrap_or(f64::INFINITY),
-        ),
-        Node::Float(value) if value.is_nan() && !strict => mix(id.index() as u64, 4),
-        Node::Float(value) => float_hash(value),
-        Node::Str(bytes) => bytes_hash(arena.bytes(bytes), 5),
-        Node::Bytes(bytes) => bytes_hash(arena.bytes(bytes), 6),
-        Node::Tuple(_) | Node::Frozenset(_) => return Ok(None),
-        _ => return Err(KeyError::Unhashable(arena.kind(id))),
-    }))
-}
-
-/// What hashing or comparing a leaf costs.
-fn leaf_cost(arena: &Arena<'_>, id: NodeId) -> u64 {
-    match arena.node(id) {
-        Node::Str(bytes) | Node::Bytes(bytes) => 1 + u64::from(bytes.len) / 32,
-        Node::BigInt(index) => 1 + arena.big_ints[index as usize].bits() / 256,
-        _ => 1,
-    }
-}
-
 struct HashFrame {
     container: NodeId,
     next: usize,
     hash: u64,
 }
 
-fn hash(arena: &Arena<'_>, id: NodeId, strict: bool, budget: &mut Budget) -> Result<u64, KeyError> {
+fn hash(
+    arena: &Arena<'_>,
+    id: NodeId,
+    identity: Identity,
+    budget: &mut Budget,
+) -> Result<u64, KeyError> {
     let mut open: Vec<HashFrame> = Vec::new();
     let mut current = id;
     loop {
-        budget.charge(leaf_cost(arena, current))?;
-        let mut done = leaf_hash(arena, current, strict)?;
+        budget.charge(leaf::cost(arena, current))?;
+        let mut done = leaf::hash(arena, current, identity)?;
         if done.is_none() {
             if open.len() >= budget.depth {
                 return Err(KeyError::TooDeep);
@@ -361,7 +330,7 @@ fn hash(arena: &Arena<'_>, id: NodeId, strict: bool, budget: &mut Budget) -> Res
     }
 }
 
-type Side<'x, 'a> = (&'x Arena<'a>, NodeId);
+pub(super) type Side<'x, 'a> = (&'x Arena<'a>, NodeId);
 
 /// A comparison of two containers under way.
 enum EqualFrame {
@@ -386,35 +355,35 @@ enum Step {
     Compare(NodeId, NodeId),
 }
 
-/// Whether two keys are equal: as Python has it, or, if `strict`, as [`Value`] has it.
+/// Whether two keys are equal.
 fn equal(
     left: Side<'_, '_>,
     right: Side<'_, '_>,
-    strict: bool,
+    identity: Identity,
     budget: &mut Budget,
 ) -> Result<bool, KeyError> {
     let mut open = Vec::new();
-    let verdict = begin(left, right, strict, &mut open, budget)?;
-    conclude(left.0, right.0, strict, open, verdict, budget)
+    let verdict = begin(left, right, identity, &mut open, budget)?;
+    conclude(left.0, right.0, identity, open, verdict, budget)
 }
 
 /// Runs open comparisons to their end.
 fn conclude(
     left: &Arena<'_>,
     right: &Arena<'_>,
-    strict: bool,
+    identity: Identity,
     mut open: Vec<EqualFrame>,
     mut verdict: Option<bool>,
     budget: &mut Budget,
 ) -> Result<bool, KeyError> {
     while let Some(frame) = open.last_mut() {
-        match frame.advance(left, right, strict, verdict.take(), budget)? {
+        match frame.advance(left, right, identity, verdict.take(), budget)? {
             Step::Done(equal) => {
                 open.pop();
                 verdict = Some(equal);
             }
             Step::Compare(a, b) => {
-                verdict = begin((left, a), (right, b), strict, &mut open, budget)?
+                verdict = begin((left, a), (right, b), identity, &mut open, budget)?
             }
         }
     }
@@ -426,7 +395,7 @@ fn conclude(
 fn begin(
     (left, a): Side<'_, '_>,
     (right, b): Side<'_, '_>,
-    strict: bool,
+    identity: Identity,
     open: &mut Vec<EqualFrame>,
     budget: &mut Budget,
 ) -> Result<Option<bool>, KeyError> {
@@ -435,37 +404,21 @@ fn begin(
     if std::ptr::eq(left, right) && a == b {
         return Ok(Some(true));
     }
-    let equal = match (left.node(a), right.node(b)) {
-        (Node::Str(x), Node::Str(y)) | (Node::Bytes(x), Node::Bytes(y)) => {
-            if x.len != y.len {
-                return Ok(Some(false));
-            }
-            budget.charge(u64::from(x.len) / 32)?;
-            left.bytes(x) == right.bytes(y)
-        }
-        (Node::None, Node::None) => true,
+    match (left.node(a), right.node(b)) {
         (Node::Tuple(x), Node::Tuple(y)) if x.len == y.len => {
             open.push(EqualFrame::Tuples {
                 left: a,
                 right: b,
                 next: 0,
             });
-            return too_deep(open, budget).map(|()| None);
+            too_deep(open, budget).map(|()| None)
         }
         (Node::Frozenset(x), Node::Frozenset(y)) if x.len == y.len => {
-            open.push(sets(a, (right, b), strict, budget)?);
-            return too_deep(open, budget).map(|()| None);
+            open.push(sets(a, (right, b), identity, budget)?);
+            too_deep(open, budget).map(|()| None)
         }
-        (x, y) => {
-            budget.charge(leaf_cost(left, a).min(leaf_cost(right, b)) - 1)?;
-            if strict {
-                same_numbers(left, x, right, y)
-            } else {
-                equal_numbers(left, x, right, y)
-            }
-        }
-    };
-    Ok(Some(equal))
+        _ => leaf::equal((left, a), (right, b), identity, budget).map(Some),
+    }
 }
 
 fn too_deep(open: &[EqualFrame], budget: &Budget) -> Result<(), KeyError> {
@@ -479,12 +432,12 @@ fn too_deep(open: &[EqualFrame], budget: &Budget) -> Result<(), KeyError> {
 fn sets(
     left: NodeId,
     (arena, right): Side<'_, '_>,
-    strict: bool,
+    identity: Identity,
     budget: &mut Budget,
 ) -> Result<EqualFrame, KeyError> {
     let mut candidates = Vec::new();
     for (at, element) in arena.children(right).iter().enumerate() {
-        candidates.push((hash(arena, *element, strict, budget)?, at, false));
+        candidates.push((hash(arena, *element, identity, budget)?, at, false));
     }
     candidates.sort_unstable();
     Ok(EqualFrame::Sets {
@@ -503,7 +456,7 @@ impl EqualFrame {
         &mut self,
         left_arena: &Arena<'_>,
         right_arena: &Arena<'_>,
-        strict: bool,
+        identity: Identity,
         verdict: Option<bool>,
         budget: &mut Budget,
     ) -> Result<Step, KeyError> {
@@ -542,7 +495,7 @@ impl EqualFrame {
                     return Ok(Step::Done(true));
                 };
                 if fresh {
-                    *wanted = hash(left_arena, *element, strict, budget)?;
+                    *wanted = hash(left_arena, *element, identity, budget)?;
                     *candidate = candidates.partition_point(|(hash, ..)| hash < wanted);
                 }
                 while let Some((hash, at, used)) = candidates.get(*candidate) {
@@ -561,59 +514,37 @@ impl EqualFrame {
     }
 }
 
-/// Equality of numbers across kinds; false for anything else.
-fn equal_numbers(left: &Arena<'_>, a: Node, right: &Arena<'_>, b: Node) -> bool {
-    let as_int = |node: Node| match node {
-        Node::Bool(value) => Some(i64::from(value)),
-        Node::Int(value) => Some(value),
-        _ => None,
-    };
-    match (a, b) {
-        (Node::Float(x), Node::Float(y)) => x == y,
-        (Node::BigInt(x), Node::BigInt(y)) => {
-            left.big_ints[x as usize] == right.big_ints[y as usize]
-        }
-        (Node::BigInt(x), Node::Float(y)) => exactly(&left.big_ints[x as usize], y),
-        (Node::Float(x), Node::BigInt(y)) => exactly(&right.big_ints[y as usize], x),
-        (Node::Float(x), other) => as_int(other).is_some_and(|y| equal_int(y, x)),
-        (other, Node::Float(y)) => as_int(other).is_some_and(|x| equal_int(x, y)),
-        (x, y) => as_int(x).is_some_and(|x| as_int(y) == Some(x)),
-    }
-}
-
-fn exactly(int: &BigInt, float: f64) -> bool {
-    // `from_f64` drops a fraction, but floats this large have none, and no int here is small.
-    BigInt::from_f64(float).is_some_and(|whole| whole == *int)
-}
-
-/// Whether a float is exactly an int.
-fn equal_int(int: i64, float: f64) -> bool {
-    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float)
-        && float.trunc() == float
-        && float as i64 == int
-}
-
-/// Same kind and same bits; false for anything but numbers.
-fn same_numbers(left: &Arena<'_>, a: Node, right: &Arena<'_>, b: Node) -> bool {
-    match (a, b) {
-        (Node::Bool(x), Node::Bool(y)) => x == y,
-        (Node::Int(x), Node::Int(y)) => x == y,
-        (Node::BigInt(x), Node::BigInt(y)) => {
-            left.big_ints[x as usize] == right.big_ints[y as usize]
-        }
-        (Node::Float(x), Node::Float(y)) => x.to_bits() == y.to_bits(),
-        _ => false,
-    }
-}
-
-/// Whether two sets, or two frozensets, hold the same elements as [`Value`]'s equality has it.
+/// Pairs the elements of two sets, or of two frozensets, that may be the same as [`Value`]'s equality
+/// has it; `None` if there are no such pairs.
+///
+/// What Python holds equal is in a set but once, so there is one partner at most for each element. Only
+/// what is equal to nothing but itself is paired by its looks, the first with the first.
 ///
 /// Unbounded, since the decoder charged for hashing these very elements.
-pub(super) fn same_elements(left: Value<'_>, right: Value<'_>) -> bool {
+pub(super) fn pair_elements(left: Value<'_>, right: Value<'_>) -> Option<Vec<(NodeId, NodeId)>> {
     let (a, b) = (left.arena(), right.arena());
     let mut budget = Budget::UNBOUNDED;
-    let same = sets(left.id(), (b, right.id()), true, &mut budget)
-        .and_then(|frame| conclude(a, b, true, vec![frame], None, &mut budget));
-    // Elements of a set are hashable, and the budget has no end.
-    same.unwrap_or(false)
+    let elements = b.children(right.id());
+    let mut candidates = Vec::with_capacity(elements.len());
+    for (at, element) in elements.iter().enumerate() {
+        let hash = hash(b, *element, Identity::Looks, &mut budget).ok()?;
+        candidates.push((hash, at, false));
+    }
+    candidates.sort_unstable();
+    let mut pairs = Vec::with_capacity(elements.len());
+    for element in a.children(left.id()) {
+        let wanted = hash(a, *element, Identity::Looks, &mut budget).ok()?;
+        let from = candidates.partition_point(|(hash, ..)| *hash < wanted);
+        let alike = candidates[from..].iter_mut();
+        let (_, at, used) = alike
+            .take_while(|(hash, ..)| *hash == wanted)
+            .filter(|(.., used)| !used)
+            .find(|(_, at, _)| {
+                let partner = (b, elements[*at]);
+                equal((a, *element), partner, Identity::Looks, &mut budget).unwrap_or(false)
+            })?;
+        *used = true;
+        pairs.push((*element, elements[*at]));
+    }
+    Some(pairs)
 }

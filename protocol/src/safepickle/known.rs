@@ -5,7 +5,7 @@ use super::types::path::PathClass;
 use super::types::record::Framework;
 
 /// A class or function whose calls the decoder carries out itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Known {
     Complex,
     Range,

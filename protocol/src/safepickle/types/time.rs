@@ -112,7 +112,7 @@ pub struct Time<'d> {
 }
 
 impl<'d> Time<'d> {
-    fn of(raw: [u8; 6], tzinfo: Option<Value<'d>>) -> Self {
+    pub(in super::super) fn of(raw: [u8; 6], tzinfo: Option<Value<'d>>) -> Self {
         let [first, minute, second, ..] = raw;
         Self {
             hour: first & !FOLD,
@@ -143,7 +143,7 @@ impl<'d> Time<'d> {
     }
 
     /// Microseconds since midnight.
-    fn microseconds(self) -> i64 {
+    pub(in super::super) fn microseconds(self) -> i64 {
         let seconds =
             (i64::from(self.hour) * 60 + i64::from(self.minute)) * 60 + i64::from(self.second);
         seconds * 1_000_000 + i64::from(self.microsecond)
@@ -211,7 +211,7 @@ pub struct Datetime<'d> {
 }
 
 impl<'d> Datetime<'d> {
-    fn of(raw: [u8; 10], tzinfo: Option<Value<'d>>) -> Self {
+    pub(in super::super) fn of(raw: [u8; 10], tzinfo: Option<Value<'d>>) -> Self {
         let [y0, y1, month, day, hour, rest @ ..] = raw;
         let [minute, second, u0, u1, u2] = rest;
         Self {
@@ -256,7 +256,7 @@ impl<'d> Datetime<'d> {
     }
 
     /// Microseconds since 1970-01-01T00:00:00 by the clock that the reading is of.
-    fn local_microseconds(self) -> i64 {
+    pub(in super::super) fn local_microseconds(self) -> i64 {
         i64::from(self.date.unix_days()) * MICROSECONDS_PER_DAY as i64 + self.time.microseconds()
     }
 
