@@ -88,6 +88,18 @@ pub(super) fn shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
                 .part(Step::Maxlen, maxlen)
                 .numbered(Step::Item, items(deque.items)?)
         }
+        Kind::Exception => {
+            let exception = value.exception()?;
+            let fields = exception.fields();
+            let fields = fields.map(|(name, value)| Some((Cow::Borrowed(name), part(value)?)));
+            Shape::new("exception")
+                .class(Cow::Owned(ClassName::new(
+                    "builtins",
+                    exception.class().name(),
+                )))
+                .numbered(Step::Arg, items(exception.args())?)
+                .fields(fields.collect::<Option<Vec<_>>>()?)
+        }
         Kind::Record => {
             let class = value.record()?.class()?.global()?;
             Shape::new("record").class(Cow::Owned(class_name(class)))

@@ -137,6 +137,7 @@ impl Machine<'_, '_> {
             }
             Known::Uuid => self.new_uuid(how, callee, args),
             Known::Path(_) | Known::PurePath => self.path(known, how, args),
+            Known::Exception(class) if how == How::Call => self.exception(class, args),
             Known::Framework(_) if how == How::New && args.len() == 0 => {
                 let id = self.record(Origin::New, Some(callee), args.tuple, None)?;
                 self.expect_build(id);
@@ -261,6 +262,7 @@ impl Machine<'_, '_> {
                 }
             }
             Some(Object::Record(_)) => self.build_record(id, state),
+            Some(Object::Exception(_)) => self.build_exception(id, state),
             Some(Object::Map { attrs, class, .. }) if *class != MapClass::DefaultDict => {
                 let updated = self.update_attrs(*attrs, state)?;
                 if let Some(Object::Map { attrs, .. }) = self.arena.object_mut(id) {

@@ -77,7 +77,7 @@ pub use machine::Event;
 pub use opcode::Opcode;
 pub use policy::Policy;
 pub use ser::to_vec;
-pub use types::exception::ExceptionClass;
+pub use types::exception::{Exception, ExceptionClass};
 pub use types::number::{Complex, Decimal, DecimalForm, Fraction};
 pub use types::path::{Path, PathClass};
 pub use types::record::{

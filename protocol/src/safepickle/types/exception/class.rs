@@ -1,6 +1,4 @@
-//! Exceptions of the builtins: their classes, arguments, fields and attributes.
-
-use super::super::arena::NodeId;
+//! The classes of exceptions, and what each holds beside its arguments.
 
 macro_rules! exceptions {
     ($($name:ident = $parent:expr;)*) => {
@@ -16,14 +14,15 @@ macro_rules! exceptions {
                 match self { $(Self::$name => stringify!($name),)* }
             }
 
-            /// The class that this one is derived from; `None` for `BaseException`.
+            /// The class that this one is derived from; `None` for `BaseException`. `ExceptionGroup`
+            /// is derived from `Exception` as well.
             pub fn parent(self) -> Option<Self> {
                 use ExceptionClass::*;
                 match self { $(Self::$name => $parent,)* }
             }
 
             /// Finds the class of a name. `IOError` and `EnvironmentError` are `OSError`.
-            pub(in super::super) fn from_name(name: &[u8]) -> Option<Self> {
+            pub(in crate::safepickle) fn from_name(name: &[u8]) -> Option<Self> {
                 Some(match name {
                     $(name if name == stringify!($name).as_bytes() => Self::$name,)*
                     b"IOError" | b"EnvironmentError" => Self::OSError,
@@ -107,18 +106,106 @@ exceptions! {
 impl ExceptionClass {
     /// Whether this is `ancestor` or derived from it, as `issubclass` has it.
     pub fn is_subclass_of(self, ancestor: Self) -> bool {
-        std::iter::successors(Some(self), |class| class.parent()).any(|class| class == ancestor)
+        let second = self == Self::ExceptionGroup && ancestor == Self::Exception;
+        second || std::iter::successors(Some(self), |class| class.parent()).any(|up| up == ancestor)
     }
 }
 
-/// What an exception holds.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct ExceptionData {
-    pub(in super::super) class: ExceptionClass,
-    /// A tuple.
-    pub(in super::super) args: NodeId,
-    /// A tuple that is no object of the stream: the class's fields in their order.
-    pub(in super::super) fields: NodeId,
-    /// A dict that is no object of the stream: instance attributes.
-    pub(in super::super) attrs: Option<NodeId>,
+/// The fields of an OSError; the last only once characters were written.
+const OS_ERROR: &[&str] = &[
+    "errno",
+    "strerror",
+    "filename",
+    "filename2",
+    "characters_written",
+];
+pub(super) const SYNTAX_ERROR: &[&str] = &[
+    "msg",
+    "filename",
+    "lineno",
+    "offset",
+    "text",
+    "end_lineno",
+    "end_offset",
+    "print_file_and_line",
+];
+
+/// What the classes that hold more than arguments have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Plain,
+    OsError,
+    SystemExit,
+    StopIteration,
+    ImportError,
+    SyntaxError,
+    NameError,
+    AttributeError,
+    UnicodeEncode,
+    UnicodeDecode,
+    UnicodeTranslate,
+    Group,
+}
+
+impl ExceptionClass {
+    pub(super) fn layout(self) -> Layout {
+        let layouts = [
+            (Self::OSError, Layout::OsError),
+            (Self::SystemExit, Layout::SystemExit),
+            (Self::StopIteration, Layout::StopIteration),
+            (Self::ImportError, Layout::ImportError),
+            (Self::SyntaxError, Layout::SyntaxError),
+            (Self::NameError, Layout::NameError),
+            (Self::AttributeError, Layout::AttributeError),
+            (Self::UnicodeEncodeError, Layout::UnicodeEncode),
+            (Self::UnicodeDecodeError, Layout::UnicodeDecode),
+            (Self::UnicodeTranslateError, Layout::UnicodeTranslate),
+            (Self::BaseExceptionGroup, Layout::Group),
+        ];
+        let found = layouts
+            .into_iter()
+            .find(|(class, _)| self.is_subclass_of(*class));
+        found.map_or(Layout::Plain, |(_, layout)| layout)
+    }
+
+    /// The names of what its exceptions hold apart from arguments and attributes, in the order of
+    /// [`Exception::fields`].
+    pub fn field_names(self) -> &'static [&'static str] {
+        match self.layout() {
+            Layout::Plain => &[],
+            Layout::OsError => OS_ERROR,
+            Layout::SystemExit => &["code"],
+            Layout::StopIteration => &["value"],
+            Layout::ImportError => &["msg", "name", "path"],
+            Layout::SyntaxError => SYNTAX_ERROR,
+            Layout::NameError => &["name"],
+            Layout::AttributeError => &["name", "obj"],
+            Layout::UnicodeEncode | Layout::UnicodeDecode => {
+                &["encoding", "object", "start", "end", "reason"]
+            }
+            Layout::UnicodeTranslate => &["object", "start", "end", "reason"],
+            Layout::Group => &["message", "exceptions"],
+        }
+    }
+
+    /// The class that `OSError(errno, ...)` makes on Linux.
+    pub(super) fn of_errno(errno: i64) -> Option<Self> {
+        Some(match errno {
+            1 | 13 => Self::PermissionError,
+            2 => Self::FileNotFoundError,
+            3 => Self::ProcessLookupError,
+            4 => Self::InterruptedError,
+            10 => Self::ChildProcessError,
+            11 | 114 | 115 => Self::BlockingIOError,
+            17 => Self::FileExistsError,
+            20 => Self::NotADirectoryError,
+            21 => Self::IsADirectoryError,
+            32 | 108 => Self::BrokenPipeError,
+            103 => Self::ConnectionAbortedError,
+            104 => Self::ConnectionResetError,
+            110 => Self::TimeoutError,
+            111 => Self::ConnectionRefusedError,
+            _ => return None,
+        })
+    }
 }
