@@ -138,6 +138,13 @@ pub(super) struct GlobalData {
     pub(super) known: Option<Known>,
 }
 
+/// A part of [`Arena::items`] that nobody uses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hole {
+    start: u32,
+    len: u32,
+}
+
 /// The arena is full: a number would no longer fit in 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full;
@@ -147,6 +154,8 @@ pub(super) struct Arena<'a> {
     pub(super) input: Cow<'a, [u8]>,
     pub(super) nodes: Vec<Node>,
     pub(super) items: Vec<NodeId>,
+    /// A part of `items` that a span has moved out of, for new spans to use.
+    hole: Hole,
     pub(super) owned: Vec<u8>,
     pub(super) big_ints: Vec<BigInt>,
     pub(super) complexes: Vec<[f64; 2]>,
@@ -162,6 +171,7 @@ impl<'a> Arena<'a> {
             input,
             nodes: Vec::new(),
             items: Vec::new(),
+            hole: Hole::default(),
             owned: Vec::new(),
             big_ints: Vec::new(),
             complexes: Vec::new(),
@@ -177,6 +187,7 @@ impl<'a> Arena<'a> {
             input: Cow::Owned(self.input.into_owned()),
             nodes: self.nodes,
             items: self.items,
+            hole: self.hole,
             owned: self.owned,
             big_ints: self.big_ints,
             complexes: self.complexes,
@@ -325,8 +336,11 @@ impl<'a> Arena<'a> {
 
     /// A new span that holds `items`, with nothing to spare.
     pub(super) fn new_span(&mut self, items: &[NodeId]) -> Result<Span, Full> {
-        let start = u32::try_from(self.items.len()).map_err(|_| Full)?;
         let len = u32::try_from(items.len()).map_err(|_| Full)?;
+        if len <= self.hole.len {
+            return Ok(self.fill_hole(items, len));
+        }
+        let start = u32::try_from(self.items.len()).map_err(|_| Full)?;
         start.checked_add(len).ok_or(Full)?;
         self.items.extend_from_slice(items);
         Ok(Span {
@@ -334,6 +348,21 @@ impl<'a> Arena<'a> {
             len,
             cap: len,
         })
+    }
+
+    #[cold]
+    fn fill_hole(&mut self, items: &[NodeId], len: u32) -> Span {
+        let start = self.hole.start;
+        self.items[start as usize..][..items.len()].copy_from_slice(items);
+        self.hole = Hole {
+            start: start + len,
+            len: self.hole.len - len,
+        };
+        Span {
+            start,
+            len,
+            cap: len,
+        }
     }
 
     /// Appends `new` to the span of a container.
@@ -392,6 +421,12 @@ impl<'a> Arena<'a> {
         start.checked_add(cap).ok_or(Full)?;
         self.items.extend_from_within(span.start as usize..used_end);
         self.items.extend_from_slice(new);
+        if span.cap > self.hole.len {
+            self.hole = Hole {
+                start: span.start,
+                len: span.cap,
+            };
+        }
         // What is reserved is never read before it is set.
         self.items.resize(start as usize + cap as usize, id);
         Ok(Span {
@@ -434,15 +469,22 @@ impl<'a> Arena<'a> {
 
     /// Gives back what growing reserved and nobody uses.
     pub(super) fn shrink(&mut self) {
-        self.nodes.shrink_to_fit();
-        self.items.shrink_to_fit();
-        self.owned.shrink_to_fit();
-        self.big_ints.shrink_to_fit();
-        self.complexes.shrink_to_fit();
-        self.decimals.shrink_to_fit();
-        self.uuids.shrink_to_fit();
-        self.globals.shrink_to_fit();
-        self.objects.shrink_to_fit();
+        shrink(&mut self.nodes);
+        shrink(&mut self.items);
+        shrink(&mut self.owned);
+        shrink(&mut self.big_ints);
+        shrink(&mut self.complexes);
+        shrink(&mut self.decimals);
+        shrink(&mut self.uuids);
+        shrink(&mut self.globals);
+        shrink(&mut self.objects);
+    }
+}
+
+/// Shrinks a table to what it holds, unless the rest is little and not worth a copy.
+fn shrink<T>(table: &mut Vec<T>) {
+    if table.capacity() - table.len() > 1 + table.len() / 16 {
+        table.shrink_to_fit();
     }
 }
 
@@ -470,5 +512,27 @@ mod tests {
         assert!(arena.children(b).chunks(2).all(|pair| pair == [two, one]));
         assert_eq!(arena.children(b).len(), 20_000);
         assert!(arena.items.len() <= 6 * 30_000, "{}", arena.items.len());
+    }
+
+    #[test]
+    fn what_a_span_moved_out_of_is_used_again() {
+        let mut arena = Arena::new(Cow::Borrowed(&[][..]));
+        let one = arena.push(Node::Int(1)).unwrap();
+        let two = arena.push(Node::Int(2)).unwrap();
+        let list = arena.push(Node::List(Span::default())).unwrap();
+        arena.extend(list, &[one; 10]).unwrap();
+        arena.new_span(&[two]).unwrap();
+        arena.extend(list, &[two]).unwrap();
+        let used = arena.items.len();
+        let spans: Vec<_> = (1..=4)
+            .map(|len| arena.new_span(&[two, one, two, one][..len]).unwrap())
+            .collect();
+        assert_eq!(arena.items.len(), used, "ten items fit");
+        for (span, len) in spans.iter().zip(1..) {
+            assert_eq!(arena.span(*span), &[two, one, two, one][..len]);
+        }
+        assert_eq!(arena.new_span(&[two]).unwrap().start as usize, used);
+        assert_eq!(arena.children(list)[..10], [one; 10]);
+        assert_eq!(arena.children(list)[10..], [two]);
     }
 }

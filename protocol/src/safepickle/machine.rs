@@ -25,13 +25,17 @@ pub(super) fn run<'a>(
     limits: &Limits,
     input: &'a [u8],
 ) -> Result<Document<'a>, DecodeError> {
-    let mut machine = Machine::start(policy, limits, input, false)?;
+    check_size(limits, input)?;
+    let mut machine = Machine::new(policy, limits, input, false);
     loop {
         let at = machine.reader.at();
         let opcode = machine.opcode(at)?;
         match machine.step(opcode) {
             Ok(None) => {}
-            Ok(Some(root)) => return machine.finish(root, at),
+            Ok(Some(root)) => {
+                machine.finish(root, at)?;
+                return Ok(machine.into_document(root));
+            }
             Err(kind) => return Err(DecodeError::new(kind, at, Some(opcode))),
         }
     }
@@ -45,7 +49,8 @@ pub(super) fn run_observed<'a>(
     input: &'a [u8],
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Document<'a>, DecodeError> {
-    let mut machine = Machine::start(policy, limits, input, true)?;
+    check_size(limits, input)?;
+    let mut machine = Machine::new(policy, limits, input, true);
     loop {
         let at = machine.reader.at();
         let offset = at as u64;
@@ -72,9 +77,22 @@ pub(super) fn run_observed<'a>(
             argument: &input[at + 1..machine.reader.at()],
         });
         if let Some(root) = end {
-            return machine.finish(root, at);
+            machine.finish(root, at)?;
+            return Ok(machine.into_document(root));
         }
     }
+}
+
+fn check_size(limits: &Limits, input: &[u8]) -> Result<(), DecodeError> {
+    if input.len() as u64 > limits.input_bytes {
+        let kind = DecodeErrorKind::Limit {
+            limit: LimitKind::InputBytes,
+            allowed: limits.input_bytes,
+            value: input.len() as u64,
+        };
+        return Err(DecodeError::new(kind, 0, None));
+    }
+    Ok(())
 }
 
 impl From<Malformed> for DecodeErrorKind {
@@ -155,24 +173,7 @@ pub enum Event<'e> {
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// A machine for a stream.
-    fn start(
-        policy: &'p Policy,
-        limits: &'p Limits,
-        input: &'a [u8],
-        observed: bool,
-    ) -> Result<Self, DecodeError> {
-        if input.len() as u64 > limits.input_bytes {
-            let kind = DecodeErrorKind::Limit {
-                limit: LimitKind::InputBytes,
-                allowed: limits.input_bytes,
-                value: input.len() as u64,
-            };
-            return Err(DecodeError::new(kind, 0, None));
-        }
-        Ok(Self::new(policy, limits, input, observed))
-    }
-
+    #[inline(always)]
     pub(super) fn new(
         policy: &'p Policy,
         limits: &'p Limits,
@@ -214,21 +215,21 @@ impl<'p, 'a> Machine<'p, 'a> {
             .ok_or_else(|| DecodeError::new(Malformed::NoStop.into(), at, None))
     }
 
-    /// The document of a stream that ended with the STOP at `at`.
-    fn finish(mut self, root: NodeId, at: usize) -> Result<Document<'a>, DecodeError> {
-        if !self.unbuilt.is_empty() {
-            return Err(DecodeError::new(
-                Malformed::Unbuilt.into(),
-                at,
-                Some(Opcode::STOP),
-            ));
-        }
-        if let Err(kind) = self.check_depth(root) {
-            return Err(DecodeError::new(kind, at, Some(Opcode::STOP)));
-        }
+    /// What is left to do once the STOP at `at` has been carried out.
+    fn finish(&mut self, root: NodeId, at: usize) -> Result<(), DecodeError> {
+        let end = if self.unbuilt.is_empty() {
+            self.check_depth(root)
+        } else {
+            Err(Malformed::Unbuilt.into())
+        };
+        end.map_err(|kind| DecodeError::new(kind, at, Some(Opcode::STOP)))?;
         self.arena.shrink();
-        let consumed = self.reader.at();
-        Ok(Document::new(self.arena, root, consumed))
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn into_document(self, root: NodeId) -> Document<'a> {
+        Document::new(self.arena, root, self.reader.at())
     }
 
     /// Makes sure that the value is within the budget for depth, if there is one.

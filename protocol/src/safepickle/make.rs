@@ -64,6 +64,12 @@ impl<'a> Machine<'_, 'a> {
     /// is small beside the input.
     #[cold]
     fn grow(&mut self) {
+        if self.arena.nodes.is_empty() {
+            let few = (self.arena.input.len() / 4).clamp(4, 64);
+            self.arena.nodes.reserve_exact(few);
+            self.stack.reserve(few.min(16));
+            return;
+        }
         let (len, read, input) = (
             self.arena.nodes.len(),
             self.reader.at(),
@@ -71,13 +77,13 @@ impl<'a> Machine<'_, 'a> {
         );
         // Below 2^64: both are below 2^32.
         let expected = (len as u64 * input as u64) / (read as u64).max(1);
-        let expected = usize::try_from(expected + expected / 32 + 8).unwrap_or(usize::MAX);
+        let expected = usize::try_from(expected + expected / 32).unwrap_or(usize::MAX);
         let allowed = usize::try_from(self.limits.nodes).unwrap_or(usize::MAX);
         let most = (4 * len).max(input / 4).min(allowed);
         let wanted = expected.min(most).max(2 * len);
         self.arena.nodes.reserve_exact(wanted - len);
         // The others grow in step.
-        let more = |now: usize| now * (wanted - len) / len.max(1);
+        let more = |now: usize| now * (wanted - len) / len;
         let items = more(self.arena.items.len());
         self.arena.items.reserve_exact(items);
         self.memo.reserve(more(self.memo.len() as usize));
