@@ -8,16 +8,15 @@
 
 mod peer;
 
-use std::alloc::System;
 use std::path::Path;
 use std::process::Command;
 
 use agentix_protocol::safepickle::Decoder;
-use cap::Cap;
+use peak_alloc::PeakAlloc;
 use peer::{Failure, Peer};
 
 #[global_allocator]
-static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// Bytes a node that a value may take.
 const NODE_TARGET: f64 = 24.0;
@@ -71,13 +70,13 @@ fn main() -> Result<(), Failure> {
 fn measure(file: &Path) -> Result<(), Failure> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let input = std::fs::read(file)?;
-    let before = ALLOCATOR.allocated();
+    let before = ALLOCATOR.current_usage();
     let Ok(document) = Decoder::default().decode(&input) else {
         println!("{name:<10}{:>11}{:>10}", input.len(), "n/a");
         return Ok(());
     };
-    let peak = ALLOCATOR.max_allocated() - before;
-    let value = ALLOCATOR.allocated() - before;
+    let peak = ALLOCATOR.peak_usage() - before;
+    let value = ALLOCATOR.current_usage() - before;
     let nodes = document.node_count();
     let each = value as f64 / nodes as f64;
     let whole = (value + input.len()) as f64 / input.len() as f64;

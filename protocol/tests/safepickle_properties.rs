@@ -59,10 +59,41 @@ const PIECES: &[&[u8]] = &[
     b"cos\nx\n",
 ];
 
+/// Names, calls and states, of what each policy admits and of what one alone does.
+const CLASSES: &[&[u8]] = &[
+    b"capp\nA\n",
+    b"\x8c\x03app\x8c\x01B\x93",
+    b"ccollections\nOrderedDict\n",
+    b"\x8c\x0bcollections\x8c\x05deque\x93",
+    b"cbuiltins\nset\n",
+    b"cbuiltins\nbytearray\n",
+    b"\x8c\x08builtins\x8c\x09ValueError\x93",
+    b"cnumpy._core.multiarray\nscalar\n",
+    b"c_codecs\nencode\nVa\nVlatin1\n\x86R",
+    b"ccopyreg\n__newobj__\n",
+    b")R",
+    b"]\x85R",
+    b"K\x01\x85R",
+    b")\x81",
+    b")}\x92",
+    b"}b",
+    b"Nb",
+    b"}Vx\nK\x01sb",
+    b"(iapp\nA\n",
+    b"(capp\nB\no",
+    b"\x82\x01",
+    b"Px\n",
+    b"Q",
+];
+
 /// Streams made of opcodes and small arguments: most get far into the machine.
 fn program() -> impl Strategy<Value = Vec<u8>> {
+    program_of(PIECES.to_vec())
+}
+
+fn program_of(pieces: Vec<&'static [u8]>) -> impl Strategy<Value = Vec<u8>> {
     let piece: BoxedStrategy<Vec<u8>> = prop_oneof![
-        4 => proptest::sample::select(PIECES).prop_map(<[u8]>::to_vec),
+        4 => proptest::sample::select(pieces).prop_map(<[u8]>::to_vec),
         1 => (0_u8..6).prop_map(|index| vec![b'h', index]),
         1 => (0_u8..6).prop_map(|index| vec![b'q', index]),
         1 => (0_u8..3).prop_map(|int| vec![b'K', int]),
@@ -70,6 +101,98 @@ fn program() -> impl Strategy<Value = Vec<u8>> {
     ]
     .boxed();
     vec(piece, 0..60).prop_map(|pieces| [pieces.concat(), b".".to_vec()].concat())
+}
+
+/// A policy, and one that admits as much and perhaps more.
+fn policies() -> impl Strategy<Value = (Policy, Policy)> {
+    let level = || 0..3_u8;
+    let make = |app: u8, numpy: bool, inspect: bool| {
+        let mut policy = match inspect {
+            true => Policy::inspect(),
+            false => Policy::agentix(),
+        };
+        for name in ["A", "B"].into_iter().take(usize::from(app)) {
+            policy = policy.allow("app", name);
+        }
+        if numpy { policy.with_numpy() } else { policy }
+    };
+    let flags = || (level(), any::<bool>(), any::<bool>());
+    (flags(), flags()).prop_map(move |(one, other)| {
+        let (app, numpy, inspect) = (one.0.min(other.0), one.1 & other.1, one.2 & other.2);
+        (make(app, numpy, inspect), make(one.0, one.1, one.2))
+    })
+}
+
+/// The streams of the vectors, hostile ones included, up to a length.
+fn vectors(longest: usize) -> Vec<(String, Vec<u8>)> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../spec/vectors/pickle/public.jsonl");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut streams = Vec::new();
+    for line in text.lines() {
+        let vector: serde_json::Value = serde_json::from_str(line).unwrap();
+        let hex = vector["hex"].as_str().unwrap();
+        let bytes: Vec<u8> = (0..hex.len() / 2)
+            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        if bytes.len() <= longest {
+            streams.push((vector["id"].as_str().unwrap().to_owned(), bytes));
+        }
+    }
+    assert!(streams.len() > 2000);
+    streams
+}
+
+/// What the first policy accepts, the second does, and the value is the same.
+fn is_monotone(less: Policy, more: Policy, stream: &[u8]) -> bool {
+    let Ok(value) = safepickle::Decoder::new(less, Limits::default()).decode(stream) else {
+        return true;
+    };
+    safepickle::Decoder::new(more, Limits::default()).decode(stream) == Ok(value)
+}
+
+#[test]
+fn admitting_more_refuses_no_vector() {
+    let chain = [
+        Policy::agentix(),
+        Policy::agentix().allow("app", "A"),
+        Policy::agentix().allow("app", "A").with_numpy(),
+        Policy::inspect(),
+    ];
+    for (id, stream) in vectors(usize::MAX) {
+        for pair in chain.windows(2) {
+            assert!(
+                is_monotone(pair[0].clone(), pair[1].clone(), &stream),
+                "{id}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_prefix_of_a_vector_is_an_error_or_a_value() {
+    let policies = [Policy::agentix().with_numpy(), Policy::inspect()];
+    for policy in policies {
+        let decoder = safepickle::Decoder::new(policy, Limits::default());
+        for (id, stream) in vectors(512) {
+            let whole = decoder.decode(&stream);
+            for end in 0..stream.len() {
+                match (decoder.decode(&stream[..end]), &whole) {
+                    // What comes after STOP is not read.
+                    (Ok(value), whole) => {
+                        assert!(value.consumed() <= end, "{id}");
+                        assert_eq!(Ok(&value), whole.as_ref(), "{id}");
+                    }
+                    (Err(error), Ok(whole)) => {
+                        assert!(error.offset() as usize <= end, "{id}");
+                        // A frame may go on after STOP.
+                        assert!(end < whole.consumed() || stream.contains(&0x95), "{id}");
+                    }
+                    (Err(error), Err(_)) => assert!(error.offset() as usize <= end, "{id}"),
+                }
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -178,6 +301,14 @@ proptest! {
     #[test]
     fn arbitrary_programs_never_panic(stream in program()) {
         exercise(&stream);
+    }
+
+    #[test]
+    fn admitting_more_refuses_nothing(
+        (less, more) in policies(),
+        stream in program_of([PIECES, CLASSES].concat()),
+    ) {
+        prop_assert!(is_monotone(less, more, &stream));
     }
 }
 

@@ -12,6 +12,10 @@ use std::fmt;
 /// input is long; set [`Limits::depth`] if your own code recurses into what it is given. Keys have
 /// a budget of their own, since CPython cannot hash deep ones either.
 ///
+/// Whatever the input, a decode takes at its peak at most 64 bytes of memory for each byte of it, and
+/// 4096 beside: 192 for each under [`Policy::inspect`](super::Policy::inspect), which makes a record of
+/// every instruction that others refuse. It comes near only where each byte makes an object of its own.
+///
 /// ```
 /// use agentix_protocol::safepickle::{Decoder, Limits, Policy};
 /// let small = Limits::default().nodes(3);
