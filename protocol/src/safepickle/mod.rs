@@ -45,6 +45,7 @@ mod de_error;
 mod depth;
 mod encode;
 mod error;
+mod forms;
 mod keys;
 mod known;
 mod leaf;

@@ -10,20 +10,24 @@ use super::value::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// Protocol 2: Python 2.3. Without bytes.
+    /// Protocol 2: Python 2.3. Without bytes. Names of classes are those of Python 3.
     V2,
     /// Protocol 3: Python 3.0. With bytes.
     V3,
-    /// Protocol 4: Python 3.4. With sets, and strs and bytes of any size.
+    /// Protocol 4: Python 3.4. With opcodes for sets, and strs and bytes of any size.
     V4,
-    /// Protocol 5: Python 3.8. With bytearrays.
+    /// Protocol 5: Python 3.8. With an opcode for bytearrays.
     V5,
 }
 
 impl Protocol {
-    /// Protocol 4: what every CPython since 3.4 reads and CPython 3.8 to 3.13 writes by default.
-    /// Nothing that this encoder writes would be smaller in 5.
+    /// Protocol 4, for a reader that may be any CPython since 3.4; what CPython 3.8 to 3.13 write by
+    /// default.
     pub const DEFAULT: Protocol = Protocol::V4;
+
+    /// Protocol 5, for a reader that is a [`Decoder`](super::Decoder) of this crate or CPython 3.8 or
+    /// later. It differs from 4 for bytearrays alone: they take an opcode and not the call of a class.
+    pub const LATEST: Protocol = Protocol::V5;
 
     /// The number that PROTO states.
     pub const fn number(self) -> u8 {
@@ -67,6 +71,10 @@ pub enum EncodeError {
         /// The protocol asked for.
         protocol: Protocol,
     },
+    /// An object is made of itself. That can only come about by changing the arguments of an object
+    /// after it was made, and no stream can say it.
+    #[error("a {0} is made of itself, so that there is no order to write it in")]
+    MadeOfItself(Kind),
     /// A `Serialize` implementation failed, or broke serde's contract.
     #[error("{0}")]
     Custom(String),
@@ -272,6 +280,46 @@ impl Writer {
             });
         }
         Ok(())
+    }
+
+    /// Writes a class or function.
+    pub(super) fn global(&mut self, module: &[u8], qualname: &[u8]) -> Result<(), EncodeError> {
+        if self.protocol >= Protocol::V4 {
+            self.str(module)?;
+            self.str(qualname)?;
+            self.op(Opcode::STACK_GLOBAL);
+            return Ok(());
+        }
+        // Lines of text; and readers of these protocols do not take dotted names apart.
+        let is_line = |name: &[u8]| name.is_ascii() && !name.contains(&b'\n');
+        if !is_line(module) || !is_line(qualname) || qualname.contains(&b'.') {
+            self.needs(Kind::Global, Protocol::V4)?;
+        }
+        self.op(Opcode::GLOBAL);
+        for line in [module, qualname] {
+            self.out.extend_from_slice(line);
+            self.out.push(b'\n');
+        }
+        Ok(())
+    }
+
+    /// Writes a code of the extension registry.
+    pub(super) fn extension(&mut self, code: i64) {
+        match (u8::try_from(code), u16::try_from(code)) {
+            (Ok(code), _) => {
+                self.op(Opcode::EXT1);
+                self.out.push(code);
+            }
+            (_, Ok(code)) => {
+                self.op(Opcode::EXT2);
+                self.out.extend(code.to_le_bytes());
+            }
+            _ => {
+                self.op(Opcode::EXT4);
+                // Codes are 32 bits wide in a stream.
+                self.out.extend((code as i32).to_le_bytes());
+            }
+        }
     }
 
     /// Ends a tuple of `len` items; those of four and more began with MARK.

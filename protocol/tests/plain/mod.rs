@@ -1,6 +1,6 @@
 //! Generated plain values, in the three forms that tests need: a document, serde, a Python expression.
 
-use agentix_protocol::safepickle::{BuildError, Builder, Document, Kind, NodeId, Protocol, Value};
+use agentix_protocol::safepickle::{BuildError, Builder, Document, NodeId, Protocol, Value};
 use num_bigint::BigInt;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -101,7 +101,7 @@ impl Plain {
     }
 }
 
-/// The first protocol that has opcodes for every kind in a value without cycles.
+/// The first protocol that can hold every kind in a value without cycles.
 pub(crate) fn needed(value: Value<'_>) -> Protocol {
     let parts: Vec<_> = match value.dict() {
         Some(entries) => entries
@@ -114,10 +114,9 @@ pub(crate) fn needed(value: Value<'_>) -> Protocol {
             .flat_map(|items| items.iter())
             .collect(),
     };
-    let own = match value.kind() {
-        Kind::Bytes => Protocol::V3,
-        Kind::Set | Kind::Frozenset => Protocol::V4,
-        Kind::Bytearray => Protocol::V5,
+    let bytes = value.as_bytes().or(value.as_bytearray());
+    let own = match bytes {
+        Some([_, ..]) => Protocol::V3,
         _ => Protocol::V2,
     };
     parts.into_iter().map(needed).fold(own, Protocol::max)

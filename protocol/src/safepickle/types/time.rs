@@ -546,12 +546,17 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The state of a date or time: bytes, or a str as Python 2 wrote it.
+/// The state of a date or time: bytes, or text of as many code points below 256: a str of Python 2,
+/// or what this crate and CPython read at protocol 2, which has no bytes.
 fn state_bytes<const N: usize>(arena: &Arena<'_>, id: NodeId) -> Option<[u8; N]> {
-    let bytes = match arena.node(id) {
-        Node::Bytes(bytes) => arena.bytes(bytes),
-        Node::Str(bytes) => Some(arena.bytes(bytes)).filter(|text| text.is_ascii())?,
-        _ => return None,
-    };
-    bytes.try_into().ok()
+    match arena.node(id) {
+        Node::Bytes(bytes) => arena.bytes(bytes).try_into().ok(),
+        // Two bytes for each code point at most.
+        Node::Str(bytes) if bytes.len as usize <= 2 * N => {
+            let text = std::str::from_utf8(arena.bytes(bytes)).ok()?;
+            let state: Option<Vec<u8>> = text.chars().map(|char| u8::try_from(char).ok()).collect();
+            state?.try_into().ok()
+        }
+        _ => None,
+    }
 }
