@@ -5,13 +5,16 @@ use std::ffi::OsString;
 use std::process::{ExitCode, Stdio};
 
 use crate::case::Kind;
+use crate::decoder;
 use crate::peer::tunnel;
+use crate::process::Program;
 use crate::runner::self_command;
 use crate::testee::{Command, Functions, How, Testee};
 
 const TUNNEL: &str = "tunnel";
 const WORKER: &str = "builtin-worker";
 const RUNTIME: &str = "builtin-runtime";
+const DECODER: &str = "builtin-decoder";
 
 /// Runs a hidden subcommand, if the command line holds one.
 pub(crate) fn hidden(args: &[OsString]) -> Option<ExitCode> {
@@ -24,8 +27,20 @@ pub(crate) fn hidden(args: &[OsString]) -> Option<ExitCode> {
             let args = std::iter::once(program).chain(rest.iter().cloned());
             Some(agentix_reference_worker::runtime_main(args))
         }
+        DECODER => Some(decoder::child_main(rest)),
         _ => None,
     }
+}
+
+/// A process that decodes vectors within bounds: bytes of memory, and seconds of processor time for each.
+pub(crate) fn decoder(memory_bytes: u64, processor_seconds: u64) -> Result<Program, String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let numbers = [memory_bytes, processor_seconds].map(|number| number.to_string().into());
+    let argv = [this.into_os_string(), DECODER.into()].into_iter();
+    Ok(Program {
+        argv: argv.chain(numbers).collect(),
+        env: Vec::new(),
+    })
 }
 
 /// The command of a worker that offers the conformance functions, shell-quoted.

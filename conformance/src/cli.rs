@@ -13,6 +13,7 @@ use crate::builtin;
 use crate::case::{Case, Kind, Role, matches};
 use crate::cases;
 use crate::clock::Clock;
+use crate::decoder;
 use crate::peer::Endpoint;
 use crate::registry::Registry;
 use crate::report::{Format, Report, describe_case, describe_requirement, print_out};
@@ -40,7 +41,13 @@ a worker that offers the functions of spec/prose/functions.md; in Python they ar
 folder is in AGENTIX_PATH. The command of a worker is run as it is, and offers the same functions.
 
   agentix-conformance run runtime -- ./my-runtime --port {port} --worker {worker}
-  agentix-conformance run worker -- ./my-worker";
+  agentix-conformance run worker -- ./my-worker
+
+The decoder of pickles is built in. Its cases are the vectors of a file: one JSON object a line, as told in
+spec/vectors/pickle/README.md. Each is decoded in a process that may use 2 s of processor time, 60 s on the clock and
+256 MiB of memory for it.
+
+  agentix-conformance run decoder --vectors spec/vectors/pickle/public.jsonl";
 
 #[derive(Debug, Subcommand)]
 enum Action {
@@ -61,7 +68,7 @@ struct Selection {
     /// Role of the testee.
     #[arg(value_enum)]
     role: Option<RoleArg>,
-    /// Only cases whose id matches; `*` stands for any text. May be repeated.
+    /// Only cases, or vectors, whose id matches; `*` stands for any text. May be repeated.
     #[arg(long, value_name = "GLOB")]
     case: Vec<String>,
     /// Only cases that test this requirement. May be repeated.
@@ -78,6 +85,19 @@ enum RoleArg {
     Runtime,
     /// Speaks frames on standard input and output.
     Worker,
+    /// Decodes pickles; needs --vectors.
+    Decoder,
+}
+
+impl RoleArg {
+    /// The role of cases; the decoder has vectors instead.
+    fn of_cases(self) -> Option<Role> {
+        match self {
+            Self::Runtime => Some(Role::Runtime),
+            Self::Worker => Some(Role::Worker),
+            Self::Decoder => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Args)]
@@ -87,6 +107,9 @@ struct RunArgs {
     /// A runtime that runs already, as http://HOST:PORT.
     #[arg(long, conflicts_with = "testee_command")]
     url: Option<String>,
+    /// File of vectors for the decoder.
+    #[arg(long, value_name = "FILE")]
+    vectors: Option<PathBuf>,
     /// Only built-in testees whose name matches. May be repeated.
     #[arg(long, value_name = "GLOB")]
     testee: Vec<String>,
@@ -102,9 +125,10 @@ struct RunArgs {
     /// Multiplies every wait of the suite; above 1 for slow machines.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     timeout_scale: f64,
-    /// How many testees are tested at a time; the cases of one run one after the other.
-    #[arg(long, value_name = "N", default_value_t = JOBS)]
-    jobs: NonZeroUsize,
+    /// How many testees are tested at a time, the cases of one running one after the other; default 2. For the
+    /// decoder, how many vectors are decoded at a time; default as many as the machine has processors.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
     /// Command that starts the testee.
     #[arg(last = true, value_name = "CMD")]
     testee_command: Vec<OsString>,
@@ -115,12 +139,13 @@ impl Default for RunArgs {
         Self {
             selection: Selection::default(),
             url: None,
+            vectors: None,
             testee: Vec::new(),
             no_script: false,
             format: Format::Pretty,
             out: None,
             timeout_scale: 1.0,
-            jobs: JOBS,
+            jobs: None,
             testee_command: Vec::new(),
         }
     }
@@ -188,15 +213,12 @@ fn registry() -> Result<Registry, Problem> {
 }
 
 fn select(selection: &Selection) -> Vec<&'static Case> {
-    let role = selection.role.map(|role| match role {
-        RoleArg::Runtime => Role::Runtime,
-        RoleArg::Worker => Role::Worker,
-    });
+    let role = selection.role.map(RoleArg::of_cases);
     let any = |patterns: &[String], hit: &dyn Fn(&str) -> bool| {
         patterns.is_empty() || patterns.iter().any(|pattern| hit(pattern))
     };
     let wanted = |case: &&Case| {
-        role.is_none_or(|role| role == case.role())
+        role.is_none_or(|role| role == Some(case.role()))
             && any(&selection.case, &|pattern| matches(pattern, case.id))
             && any(&selection.req, &|id| case.requirements.contains(&id))
     };
@@ -204,6 +226,14 @@ fn select(selection: &Selection) -> Vec<&'static Case> {
 }
 
 fn run_command(args: RunArgs) -> Result<u8, Problem> {
+    if args.selection.role == Some(RoleArg::Decoder) {
+        return run_decoder(args);
+    }
+    if args.vectors.is_some() {
+        return Err(Problem::usage(
+            "--vectors is for the decoder: run decoder --vectors FILE",
+        ));
+    }
     let registry = registry()?;
     for id in &args.selection.req {
         if registry.find(id).is_none() {
@@ -223,20 +253,66 @@ fn run_command(args: RunArgs) -> Result<u8, Problem> {
     let mut report = Report::new(args.format, args.out.as_deref(), registry)
         .map_err(|error| Problem::usage(format!("--out: {error}")))?;
     let clock = Clock::new(args.timeout_scale);
+    let jobs = args.jobs.unwrap_or(JOBS).get();
+    until_interrupted(async {
+        let run = runner::run(&testees, &cases, clock, jobs, &mut report).await;
+        Ok(run.exit_status())
+    })
+}
+
+fn run_decoder(args: RunArgs) -> Result<u8, Problem> {
+    let path = args.vectors.ok_or_else(|| {
+        Problem::usage(
+            "the decoder is tested with vectors: say --vectors FILE, such as spec/vectors/pickle/public.jsonl",
+        )
+    })?;
+    let meaningless = [
+        ("--url", args.url.is_some()),
+        ("--testee", !args.testee.is_empty()),
+        ("--req", !args.selection.req.is_empty()),
+        ("--no-script", args.no_script),
+        ("a command", !args.testee_command.is_empty()),
+    ];
+    if let Some((option, _)) = meaningless.iter().find(|(_, given)| *given) {
+        return Err(Problem::usage(format!(
+            "the decoder is built in; leave out {option}"
+        )));
+    }
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| Problem::usage(format!("{file}: {error}")))?;
+    let mut vectors =
+        decoder::read_vectors(&text).map_err(|error| Problem::usage(format!("{file}: {error}")))?;
+    let wanted = &args.selection.case;
+    vectors.retain(|vector| {
+        wanted.is_empty() || wanted.iter().any(|pattern| matches(pattern, &vector.id))
+    });
+    let mut report = decoder::Report::new(args.format, args.out.as_deref(), file)
+        .map_err(|error| Problem::usage(format!("--out: {error}")))?;
+    let clock = Clock::new(args.timeout_scale);
+    let processors = std::thread::available_parallelism().unwrap_or(JOBS);
+    let jobs = args.jobs.unwrap_or(processors);
+    until_interrupted(async {
+        let status = decoder::run_builtin(&vectors, clock, jobs, &mut report).await;
+        status.map_err(Problem::fault)
+    })
+}
+
+/// Runs to the end, or until a signal comes: dropping the run kills every process group that it started.
+fn until_interrupted(run: impl Future<Output = Result<u8, Problem>>) -> Result<u8, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| Problem::fault(error.to_string()))?;
-    let status = runtime.block_on(async {
+    runtime.block_on(async {
         // Before anything is started, so that nothing that was started outlives a signal.
-        let interrupted = interruption()?;
-        Ok(tokio::select! {
-            run = runner::run(&testees, &cases, clock, args.jobs.get(), &mut report) => run.exit_status(),
-            // Dropping the run kills every process group that it started.
-            () = interrupted => exit::INTERRUPTED,
-        })
-    });
-    status.map_err(|error: io::Error| Problem::fault(format!("signal handlers: {error}")))
+        let interrupted =
+            interruption().map_err(|error| Problem::fault(format!("signal handlers: {error}")))?;
+        tokio::select! {
+            status = run => status,
+            () = interrupted => Ok(exit::INTERRUPTED),
+        }
+    })
 }
 
 /// Takes SIGINT and SIGTERM from now on; ends when one comes.
@@ -254,10 +330,8 @@ fn interruption() -> io::Result<impl Future<Output = ()>> {
 fn testees(args: &RunArgs, functions: &Functions) -> Result<Vec<Testee>, Problem> {
     if args.url.is_none() && args.testee_command.is_empty() {
         let wanted = |testee: &Testee| {
-            let role = args.selection.role.is_none_or(|role| match role {
-                RoleArg::Runtime => testee.role == Role::Runtime,
-                RoleArg::Worker => testee.role == Role::Worker,
-            });
+            let role = args.selection.role.map(RoleArg::of_cases);
+            let role = role.is_none_or(|role| role == Some(testee.role));
             role && (args.testee.is_empty()
                 || args
                     .testee
@@ -272,15 +346,10 @@ fn testees(args: &RunArgs, functions: &Functions) -> Result<Vec<Testee>, Problem
             "--testee selects among the built-in testees; leave it out with --url or a command",
         ));
     }
-    let role = match args.selection.role {
-        Some(RoleArg::Runtime) => Role::Runtime,
-        Some(RoleArg::Worker) => Role::Worker,
-        None => {
-            return Err(Problem::usage(
-                "say which role the testee has: run runtime ..., or run worker ...",
-            ));
-        }
-    };
+    let role = args.selection.role.and_then(RoleArg::of_cases);
+    let role = role.ok_or_else(|| {
+        Problem::usage("say which role the testee has: run runtime ..., or run worker ...")
+    })?;
     if let Some(url) = &args.url {
         if role != Role::Runtime {
             return Err(Problem::usage(
@@ -333,6 +402,11 @@ fn testees(args: &RunArgs, functions: &Functions) -> Result<Vec<Testee>, Problem
 }
 
 fn list(selection: &Selection) -> Result<u8, Problem> {
+    if selection.role == Some(RoleArg::Decoder) {
+        return Err(Problem::usage(
+            "the decoder has no cases but the vectors of a file: run decoder --vectors FILE",
+        ));
+    }
     let registry = registry()?;
     let cases = select(selection);
     let width = cases.iter().map(|case| case.id.len()).max().unwrap_or(0);

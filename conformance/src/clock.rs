@@ -34,6 +34,16 @@ impl Clock {
         self.scaled(Duration::from_secs(15))
     }
 
+    /// For one vector to be decoded, compared and dropped: 60 s. Few take a millisecond.
+    pub(crate) fn vector(self) -> Duration {
+        self.scaled(Duration::from_secs(60))
+    }
+
+    /// Processor time for decoding one vector: 2 s, whatever else the machine does.
+    pub(crate) fn decoding(self) -> Duration {
+        self.scaled(Duration::from_secs(2))
+    }
+
     /// `duration`, scaled.
     pub(crate) fn scaled(self, duration: Duration) -> Duration {
         duration.mul_f64(self.scale)

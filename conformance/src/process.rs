@@ -112,6 +112,12 @@ impl Process {
         String::from_utf8_lossy(&tail).into_owned()
     }
 
+    /// Reads what is left of its standard error; for a process that has ended. Waits at most `wait` for whoever holds the
+    /// other end.
+    pub(crate) async fn read_to_end(&mut self, wait: Duration) {
+        let _ = timeout(wait, futures_util::future::join_all(&mut self.readers)).await;
+    }
+
     /// The exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::case::Case;
 use crate::registry::Registry;
-use crate::runner::{Record, Run};
+use crate::runner::{Record, Run, Status};
 use crate::testee::Testee;
 
-pub(crate) use pretty::{describe_case, describe_requirement};
+pub(crate) use pretty::{Progress, describe_case, describe_requirement};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -22,12 +22,56 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Standard output, and the folder of a report.
+#[derive(Debug)]
+pub(crate) struct Output {
+    format: Format,
+    folder: Option<folder::Folder>,
+}
+
+impl Output {
+    /// # Errors
+    ///
+    /// When `out` cannot be written to.
+    pub(crate) fn new(format: Format, out: Option<&Path>) -> std::io::Result<Self> {
+        Ok(Self {
+            format,
+            folder: out.map(folder::Folder::create).transpose()?,
+        })
+    }
+
+    /// An event.
+    pub(crate) fn line(&mut self, event: &serde_json::Value) {
+        if self.format == Format::Json {
+            print_out(&format!("{event}\n"));
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.line(event);
+        }
+    }
+
+    /// The end, for people.
+    pub(crate) fn summary(&mut self, text: &str) {
+        if self.format == Format::Pretty {
+            print_out(text);
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.summary(text);
+        }
+    }
+
+    fn transcript(&mut self, record: &Record) {
+        if let Some(folder) = &mut self.folder {
+            folder.transcript(record);
+        }
+    }
+}
+
 /// Where events of a run go.
 #[derive(Debug)]
 pub(crate) struct Report {
-    format: Format,
-    progress: pretty::Progress,
-    folder: Option<folder::Folder>,
+    output: Output,
+    progress: Progress,
     registry: Registry,
 }
 
@@ -41,9 +85,8 @@ impl Report {
         registry: Registry,
     ) -> std::io::Result<Self> {
         Ok(Self {
-            format,
-            progress: pretty::Progress::hidden(),
-            folder: out.map(folder::Folder::create).transpose()?,
+            output: Output::new(format, out)?,
+            progress: Progress::hidden(),
             registry,
         })
     }
@@ -62,41 +105,26 @@ impl Report {
             .iter()
             .map(|testee| cases.iter().filter(|case| testee.takes(case)).count());
         let total = total.sum();
-        self.progress = pretty::Progress::start(total);
-        self.line(&json::start(testees, total));
+        self.progress = Progress::start(total);
+        self.output.line(&json::start(testees, total));
     }
 
     pub(crate) fn begin(&self, testee: &Testee, case: &Case) {
-        self.progress.begin(&testee.name, case.id);
+        self.progress
+            .begin(&format!("{}: {}", testee.name, case.id));
     }
 
     pub(crate) fn record(&mut self, record: &Record) {
-        self.progress.step(record);
-        self.line(&json::case(record));
-        if let Some(folder) = &mut self.folder {
-            folder.transcript(record);
-        }
+        let failed = matches!(record.status, Status::Failed { .. } | Status::Fault(_));
+        self.progress.step(failed);
+        self.output.line(&json::case(record));
+        self.output.transcript(record);
     }
 
     pub(crate) fn finish(&mut self, run: &Run) {
         self.progress.finish();
-        self.line(&json::summary(run));
-        let summary = pretty::summary(run, &self.registry);
-        if self.format == Format::Pretty {
-            print_out(&summary);
-        }
-        if let Some(folder) = &mut self.folder {
-            folder.summary(&summary);
-        }
-    }
-
-    fn line(&mut self, event: &serde_json::Value) {
-        if self.format == Format::Json {
-            print_out(&format!("{event}\n"));
-        }
-        if let Some(folder) = &mut self.folder {
-            folder.line(event);
-        }
+        self.output.line(&json::summary(run));
+        self.output.summary(&pretty::summary(run, &self.registry));
     }
 }
 

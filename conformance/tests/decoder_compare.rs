@@ -1,7 +1,7 @@
 //! The comparison of decoded values with the tables of vectors.
 #![allow(clippy::unwrap_used)]
 
-use agentix_conformance::decoder::{Difference, Reason, Table, TableProblem, compare};
+use agentix_conformance::decoder::{Difference, FieldProblem, Reason, Table, compare};
 use agentix_protocol::safepickle;
 use serde_json::{Value as Json, json};
 
@@ -291,7 +291,7 @@ fn tables_that_are_not_of_the_format() {
         assert_eq!(error.at(), at, "{table}: {error}");
     }
     let error = Table::parse(&graph(json!([{ "t": "bag" }]))).unwrap_err();
-    assert_eq!(error.problem(), &TableProblem::NodeType("bag".to_owned()));
+    assert_eq!(error.problem(), &FieldProblem::NodeType("bag".to_owned()));
     let reason = reason(b"N.", json!({}));
     assert!(matches!(reason, Reason::Table(_)), "{reason:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::table::TableError;
+use super::fields::FieldError;
 
 /// How often another pairing of equal set elements is tried.
 pub(super) const TRIES: usize = 1000;
@@ -57,7 +57,7 @@ pub enum Reason {
         kind: String,
     },
     /// The vector's table itself is not of the format.
-    Table(TableError),
+    Table(FieldError),
 }
 
 impl Difference {
@@ -84,31 +84,43 @@ impl fmt::Display for Difference {
 
 impl std::error::Error for Difference {}
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Reason {
+    /// What was expected, and what was found.
+    pub(super) fn sides(&self) -> (String, String) {
+        let sides = |expected: &str, found: &str| (expected.to_owned(), found.to_owned());
         match self {
             Self::Content { expected, found }
             | Self::Parts { expected, found }
-            | Self::Elements { expected, found } => write!(f, "expected {expected}, found {found}"),
+            | Self::Elements { expected, found } => sides(expected, found),
             Self::Sharing {
                 expected_shared: true,
-            } => f.write_str("expected an object that another place holds too, found another one"),
+            } => sides("an object that another place holds too", "another one"),
             Self::Sharing {
                 expected_shared: false,
-            } => {
-                f.write_str("expected an object of its own, found one that another place holds too")
-            }
-            Self::Undecided => write!(
-                f,
-                "sets with equal elements of their own identity: undecided after {TRIES} other pairings"
+            } => sides("an object of its own", "one that another place holds too"),
+            Self::Undecided => (
+                "a way to pair equal elements of sets".to_owned(),
+                format!("none after {TRIES} others were tried: undecided"),
             ),
-            Self::Incomparable { what } => {
-                write!(f, "the vector has {what} here, which cannot be compared")
-            }
-            Self::Foreign { kind } => {
-                write!(f, "a {kind}, which the format of the vectors does not have")
-            }
-            Self::Table(error) => write!(f, "the table is not of the format: {error}"),
+            Self::Incomparable { what } => (
+                format!("{what}, which cannot be compared"),
+                "a value".to_owned(),
+            ),
+            Self::Foreign { kind } => (
+                "a kind that the format of vectors has".to_owned(),
+                kind.clone(),
+            ),
+            Self::Table(error) => (
+                format!("a table that is not of the format: {error}"),
+                "a value".to_owned(),
+            ),
         }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (expected, found) = self.sides();
+        write!(f, "expected {expected}, found {found}")
     }
 }

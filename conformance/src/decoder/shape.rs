@@ -5,7 +5,8 @@ use std::fmt;
 
 use num_bigint::BigInt;
 
-use super::table::{Body, ClassName, Datum, Dtype, Elements, Node, Table};
+use super::dtype::Dtype;
+use super::table::{Body, ClassName, Datum, Elements, Node, Table};
 
 /// A value that is all content, without parts and without identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -2,58 +2,13 @@
 //!
 //! The format is told in `spec/vectors/pickle/README.md`.
 
-use data_encoding::HEXLOWER_PERMISSIVE;
 use num_bigint::BigInt;
-use serde_json::{Map, Value as Json};
-use thiserror::Error;
+use serde_json::Value as Json;
 
-/// A table that is not of the format: where, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{at}: {problem}")]
-pub struct TableError {
-    at: String,
-    problem: TableProblem,
-}
-
-impl TableError {
-    fn new(at: impl Into<String>, problem: TableProblem) -> Self {
-        Self {
-            at: at.into(),
-            problem,
-        }
-    }
-
-    /// The field, such as `nodes[3].items[0]`.
-    pub fn at(&self) -> &str {
-        &self.at
-    }
-
-    /// What is wrong with it.
-    pub fn problem(&self) -> &TableProblem {
-        &self.problem
-    }
-}
-
-/// What is wrong with a field of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum TableProblem {
-    /// It is not there.
-    #[error("missing")]
-    Missing,
-    /// The format has no such field here.
-    #[error("unknown field")]
-    Unknown,
-    /// It is not what the format asks for.
-    #[error("expected {0}")]
-    Expected(&'static str),
-    /// A reference to a node that is not in the table.
-    #[error("no node {0}")]
-    NoNode(u64),
-    /// A type of node that the format does not have.
-    #[error("no type of node {0:?}")]
-    NodeType(String),
-}
+use super::dtype::{self, Dtype};
+use super::fields::{
+    FieldError, FieldProblem, Fields, array, count, counts, flag, hex, pair, text,
+};
 
 /// The value of a vector.
 #[derive(Clone, Debug)]
@@ -155,44 +110,14 @@ pub(super) enum Elements {
     Objects(Vec<Datum>),
 }
 
-/// A numpy dtype.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Dtype {
-    Plain {
-        kind: String,
-        text: String,
-        itemsize: u64,
-        unit: Option<(String, u64)>,
-        metadata: bool,
-    },
-    Struct {
-        fields: Vec<DtypeField>,
-        itemsize: u64,
-        aligned: bool,
-        metadata: bool,
-    },
-    Subarray {
-        base: Box<Dtype>,
-        shape: Vec<u64>,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct DtypeField {
-    pub(super) name: String,
-    pub(super) title: Option<String>,
-    pub(super) offset: u64,
-    pub(super) dtype: Dtype,
-}
-
 impl Table {
     /// Reads a table.
     ///
     /// # Errors
     ///
     /// When a field is missing, unknown, or not what the format asks for; and when a reference leads to no node.
-    pub fn parse(json: &Json) -> Result<Self, TableError> {
-        let mut table = Object::of(json, "value")?;
+    pub fn parse(json: &Json) -> Result<Self, FieldError> {
+        let mut table = Fields::of(json, "value")?;
         let nodes = table.take("nodes")?;
         let nodes = array(nodes, "nodes")?;
         let count = nodes.len();
@@ -207,91 +132,7 @@ impl Table {
     }
 }
 
-/// An object, and which of its fields have not been asked for.
-struct Object<'j> {
-    fields: &'j Map<String, Json>,
-    taken: Vec<&'static str>,
-    at: &'j str,
-}
-
-impl<'j> Object<'j> {
-    fn of(json: &'j Json, at: &'j str) -> Result<Self, TableError> {
-        match json {
-            Json::Object(fields) => Ok(Self {
-                fields,
-                taken: Vec::new(),
-                at,
-            }),
-            _ => Err(TableError::new(at, TableProblem::Expected("an object"))),
-        }
-    }
-
-    fn find(&mut self, name: &'static str) -> Option<&'j Json> {
-        self.taken.push(name);
-        self.fields.get(name)
-    }
-
-    fn take(&mut self, name: &'static str) -> Result<&'j Json, TableError> {
-        let found = self.find(name);
-        found.ok_or_else(|| TableError::new(self.path(name), TableProblem::Missing))
-    }
-
-    fn path(&self, name: &str) -> String {
-        format!("{}.{name}", self.at)
-    }
-
-    /// Are there fields that the format does not have?
-    fn end(self) -> Result<(), TableError> {
-        let unknown = self
-            .fields
-            .keys()
-            .find(|name| !self.taken.contains(&name.as_str()));
-        match unknown {
-            Some(name) => Err(TableError::new(self.path(name), TableProblem::Unknown)),
-            None => Ok(()),
-        }
-    }
-}
-
-fn array<'j>(json: &'j Json, at: &str) -> Result<&'j [Json], TableError> {
-    match json {
-        Json::Array(items) => Ok(items),
-        _ => Err(TableError::new(at, TableProblem::Expected("an array"))),
-    }
-}
-
-fn text<'j>(json: &'j Json, at: &str) -> Result<&'j str, TableError> {
-    let text = json.as_str();
-    text.ok_or_else(|| TableError::new(at, TableProblem::Expected("text")))
-}
-
-fn count(json: &Json, at: &str) -> Result<u64, TableError> {
-    let count = json.as_u64();
-    count.ok_or_else(|| TableError::new(at, TableProblem::Expected("an unsigned integer")))
-}
-
-fn flag(json: &Json, at: &str) -> Result<bool, TableError> {
-    let flag = json.as_bool();
-    flag.ok_or_else(|| TableError::new(at, TableProblem::Expected("true or false")))
-}
-
-fn hex(json: &Json, at: &str) -> Result<Vec<u8>, TableError> {
-    unhex(text(json, at)?).ok_or_else(|| TableError::new(at, TableProblem::Expected("hex")))
-}
-
-/// Bytes from hex.
-pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
-    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
-}
-
-fn pair<'j>(json: &'j Json, at: &str) -> Result<(&'j Json, &'j Json), TableError> {
-    match array(json, at)? {
-        [first, second] => Ok((first, second)),
-        _ => Err(TableError::new(at, TableProblem::Expected("two items"))),
-    }
-}
-
-fn class_name(json: &Json, at: &str) -> Result<ClassName, TableError> {
+fn class_name(json: &Json, at: &str) -> Result<ClassName, FieldError> {
     let (module, name) = pair(json, at)?;
     Ok(ClassName {
         module: text(module, at)?.to_owned(),
@@ -299,9 +140,9 @@ fn class_name(json: &Json, at: &str) -> Result<ClassName, TableError> {
     })
 }
 
-fn float(json: &Json, at: &str) -> Result<u64, TableError> {
-    let wrong = || TableError::new(at, TableProblem::Expected("a float with its bits"));
-    let mut float = Object::of(json, at)?;
+fn float(json: &Json, at: &str) -> Result<u64, FieldError> {
+    let wrong = || FieldError::new(at, FieldProblem::Expected("a float with its bits"));
+    let mut float = Fields::of(json, at)?;
     float.take("float")?;
     let bits = text(float.take("bits")?, at)?;
     float.end()?;
@@ -312,10 +153,10 @@ fn float(json: &Json, at: &str) -> Result<u64, TableError> {
 }
 
 /// Code points as generalised UTF-8.
-fn encode_points(points: &[Json], at: &str) -> Result<Vec<u8>, TableError> {
+fn encode_points(points: &[Json], at: &str) -> Result<Vec<u8>, FieldError> {
     let mut out = Vec::new();
     for point in points {
-        let wrong = || TableError::new(at, TableProblem::Expected("code points"));
+        let wrong = || FieldError::new(at, FieldProblem::Expected("code points"));
         let point = point.as_u64().and_then(|point| u32::try_from(point).ok());
         let point = point.filter(|point| *point < 0x11_0000).ok_or_else(wrong)?;
         match char::from_u32(point) {
@@ -337,22 +178,22 @@ struct Reader {
 }
 
 impl Reader {
-    fn datum(self, json: &Json, at: &str) -> Result<Datum, TableError> {
+    fn datum(self, json: &Json, at: &str) -> Result<Datum, FieldError> {
         let fields = match json {
             Json::Null => return Ok(Datum::None),
             Json::Bool(value) => return Ok(Datum::Bool(*value)),
             Json::String(text) => return Ok(Datum::Str(text.as_bytes().to_owned())),
             Json::Object(fields) => fields,
-            _ => return Err(TableError::new(at, TableProblem::Expected("a value"))),
+            _ => return Err(FieldError::new(at, FieldProblem::Expected("a value"))),
         };
         if fields.contains_key("float") {
             return float(json, at).map(Datum::Float);
         }
         let mut fields = fields.iter();
         let (Some((form, content)), None) = (fields.next(), fields.next()) else {
-            return Err(TableError::new(
+            return Err(FieldError::new(
                 at,
-                TableProblem::Expected("one form of value"),
+                FieldProblem::Expected("one form of value"),
             ));
         };
         Ok(match form.as_str() {
@@ -360,7 +201,7 @@ impl Reader {
                 let digits = text(content, at)?;
                 let int = digits.parse();
                 Datum::Int(int.map_err(|_| {
-                    TableError::new(at, TableProblem::Expected("a decimal integer"))
+                    FieldError::new(at, FieldProblem::Expected("a decimal integer"))
                 })?)
             }
             "complex" => {
@@ -377,26 +218,26 @@ impl Reader {
                 let number = count(content, at)?;
                 match usize::try_from(number) {
                     Ok(number) if number < self.count => Datum::Ref(number),
-                    _ => return Err(TableError::new(at, TableProblem::NoNode(number))),
+                    _ => return Err(FieldError::new(at, FieldProblem::NoNode(number))),
                 }
             }
             _ => {
-                return Err(TableError::new(
+                return Err(FieldError::new(
                     at,
-                    TableProblem::Expected("a known form of value"),
+                    FieldProblem::Expected("a known form of value"),
                 ));
             }
         })
     }
 
-    fn data(self, json: &Json, at: &str) -> Result<Vec<Datum>, TableError> {
+    fn data(self, json: &Json, at: &str) -> Result<Vec<Datum>, FieldError> {
         let items = array(json, at)?.iter().enumerate();
         items
             .map(|(index, item)| self.datum(item, &format!("{at}[{index}]")))
             .collect()
     }
 
-    fn entries(self, json: &Json, at: &str) -> Result<Vec<(Datum, Datum)>, TableError> {
+    fn entries(self, json: &Json, at: &str) -> Result<Vec<(Datum, Datum)>, FieldError> {
         let entry = |(index, entry): (usize, &Json)| {
             let at = format!("{at}[{index}]");
             let (key, value) = pair(entry, &at)?;
@@ -405,8 +246,8 @@ impl Reader {
         array(json, at)?.iter().enumerate().map(entry).collect()
     }
 
-    fn node(self, json: &Json, at: &str) -> Result<Node, TableError> {
-        let mut node = Object::of(json, at)?;
+    fn node(self, json: &Json, at: &str) -> Result<Node, FieldError> {
+        let mut node = Fields::of(json, at)?;
         let attrs = match node.find("attrs") {
             Some(attrs) => self.entries(attrs, &node.path("attrs"))?,
             None => Vec::new(),
@@ -428,22 +269,22 @@ impl Reader {
         Ok(Node { body, attrs })
     }
 
-    fn body(self, kind: &str, node: &mut Object<'_>) -> Result<Body, TableError> {
-        let data = |node: &mut Object<'_>, name| self.data(node.take(name)?, &node.path(name));
-        let three = |node: &mut Object<'_>| {
+    fn body(self, kind: &str, node: &mut Fields<'_>) -> Result<Body, FieldError> {
+        let data = |node: &mut Fields<'_>, name| self.data(node.take(name)?, &node.path(name));
+        let three = |node: &mut Fields<'_>| {
             let args = data(node, "args")?;
             if args.len() == 3 {
                 return Ok(args);
             }
-            Err(TableError::new(
+            Err(FieldError::new(
                 node.path("args"),
-                TableProblem::Expected("three values"),
+                FieldProblem::Expected("three values"),
             ))
         };
         let entries =
-            |node: &mut Object<'_>, name| self.entries(node.take(name)?, &node.path(name));
-        let class = |node: &mut Object<'_>| class_name(node.take("class")?, &node.path("class"));
-        let optional = |node: &mut Object<'_>, name| {
+            |node: &mut Fields<'_>, name| self.entries(node.take(name)?, &node.path(name));
+        let class = |node: &mut Fields<'_>| class_name(node.take("class")?, &node.path("class"));
+        let optional = |node: &mut Fields<'_>, name| {
             let found = node.find(name);
             found
                 .map(|found| self.datum(found, &node.path(name)))
@@ -483,26 +324,26 @@ impl Reader {
             "record" => Body::Record {
                 class: class(node)?,
             },
-            "dtype" => Body::Dtype(dtype(node.take("dtype")?, &node.path("dtype"))?),
+            "dtype" => Body::Dtype(dtype::read(node.take("dtype")?, &node.path("dtype"))?),
             "ndarray" => Body::Ndarray {
                 shape: counts(node.take("shape")?, &node.path("shape"))?,
                 fortran: flag(node.take("fortran")?, &node.path("fortran"))?,
-                dtype: dtype(node.take("dtype")?, &node.path("dtype"))?,
+                dtype: dtype::read(node.take("dtype")?, &node.path("dtype"))?,
                 elements: match node.find("items") {
                     Some(items) => Elements::Objects(self.data(items, &node.path("items"))?),
                     None => Elements::Raw(hex(node.take("hex")?, &node.path("hex"))?),
                 },
             },
             other => {
-                return Err(TableError::new(
+                return Err(FieldError::new(
                     node.path("t"),
-                    TableProblem::NodeType(other.to_owned()),
+                    FieldProblem::NodeType(other.to_owned()),
                 ));
             }
         })
     }
 
-    fn named(self, json: &Json, at: &str) -> Result<Vec<(String, Datum)>, TableError> {
+    fn named(self, json: &Json, at: &str) -> Result<Vec<(String, Datum)>, FieldError> {
         let field = |(index, field): (usize, &Json)| {
             let at = format!("{at}[{index}]");
             let (name, value) = pair(field, &at)?;
@@ -510,72 +351,4 @@ impl Reader {
         };
         array(json, at)?.iter().enumerate().map(field).collect()
     }
-}
-
-fn counts(json: &Json, at: &str) -> Result<Vec<u64>, TableError> {
-    array(json, at)?
-        .iter()
-        .map(|item| count(item, at))
-        .collect()
-}
-
-/// Nests no deeper than the JSON reader lets JSON nest: 128 levels.
-fn dtype(json: &Json, at: &str) -> Result<Dtype, TableError> {
-    let mut object = Object::of(json, at)?;
-    let of = if let Some(base) = object.find("base") {
-        Dtype::Subarray {
-            base: Box::new(dtype(base, &object.path("base"))?),
-            shape: counts(object.take("shape")?, &object.path("shape"))?,
-        }
-    } else {
-        let itemsize = count(object.take("itemsize")?, &object.path("itemsize"))?;
-        let metadata = object
-            .find("metadata")
-            .map(|metadata| flag(metadata, &object.path("metadata")))
-            .transpose()?
-            .unwrap_or(false);
-        let kind = text(object.take("kind")?, &object.path("kind"))?.to_owned();
-        if let Some(fields) = object.find("fields") {
-            Dtype::Struct {
-                fields: dtype_fields(fields, &object.path("fields"))?,
-                itemsize,
-                aligned: flag(object.take("aligned")?, &object.path("aligned"))?,
-                metadata,
-            }
-        } else {
-            let unit = object.find("unit").map(|unit| {
-                let at = object.path("unit");
-                let (name, multiple) = pair(unit, &at)?;
-                Ok((text(name, &at)?.to_owned(), count(multiple, &at)?))
-            });
-            Dtype::Plain {
-                kind,
-                text: text(object.take("str")?, &object.path("str"))?.to_owned(),
-                itemsize,
-                unit: unit.transpose()?,
-                metadata,
-            }
-        }
-    };
-    object.end()?;
-    Ok(of)
-}
-
-fn dtype_fields(json: &Json, at: &str) -> Result<Vec<DtypeField>, TableError> {
-    let field = |(index, field): (usize, &Json)| {
-        let at = format!("{at}[{index}]");
-        let [name, title, offset, of] = array(field, &at)? else {
-            return Err(TableError::new(at, TableProblem::Expected("four items")));
-        };
-        Ok(DtypeField {
-            name: text(name, &at)?.to_owned(),
-            title: match title {
-                Json::Null => None,
-                title => Some(text(title, &at)?.to_owned()),
-            },
-            offset: count(offset, &at)?,
-            dtype: dtype(of, &at)?,
-        })
-    };
-    array(json, at)?.iter().enumerate().map(field).collect()
 }

@@ -1,4 +1,4 @@
-//! `--out DIR`: `report.jsonl`, `summary.txt`, and a transcript for each case that ran.
+//! `--out DIR`: `report.jsonl`, `summary.txt`, and a transcript for each case that ran against a peer.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn create(root: &Path) -> io::Result<Self> {
-        fs::create_dir_all(root.join("transcripts"))?;
+        fs::create_dir_all(root)?;
         Ok(Self {
             root: root.to_owned(),
             lines: File::create(root.join("report.jsonl"))?,

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::case::Case;
 use crate::cases;
 use crate::registry::{Registry, Requirement};
-use crate::runner::{Record, Run, Status, exit};
+use crate::runner::{Run, Status, exit};
 
 /// A bar on standard error, where that is a terminal.
 #[derive(Debug)]
@@ -35,12 +35,12 @@ impl Progress {
         Self { bar, failed: 0 }
     }
 
-    pub(crate) fn begin(&self, testee: &str, case: &str) {
-        self.bar.set_message(format!("{testee}: {case}"));
+    pub(crate) fn begin(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
     }
 
-    pub(crate) fn step(&mut self, record: &Record) {
-        if matches!(record.status, Status::Failed { .. } | Status::Fault(_)) {
+    pub(crate) fn step(&mut self, failed: bool) {
+        if failed {
             self.failed += 1;
             self.bar.set_prefix(format!("{} failed,", self.failed));
         }
