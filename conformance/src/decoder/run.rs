@@ -152,3 +152,6 @@ pub(super) async fn run<'a>(plan: &Plan<'a>, report: &mut Report) -> Run<'a> {
     report.into_inner().finish(&run);
     run
 }
+
+#[cfg(test)]
+mod tests;
