@@ -25,7 +25,8 @@ pub(crate) enum Format {
 /// Standard output, and the folder of a report.
 #[derive(Debug)]
 pub(crate) struct Output {
-    format: Format,
+    /// Nothing goes to standard output without.
+    format: Option<Format>,
     folder: Option<folder::Folder>,
 }
 
@@ -35,14 +36,23 @@ impl Output {
     /// When `out` cannot be written to.
     pub(crate) fn new(format: Format, out: Option<&Path>) -> std::io::Result<Self> {
         Ok(Self {
-            format,
+            format: Some(format),
             folder: out.map(folder::Folder::create).transpose()?,
         })
     }
 
+    /// Goes nowhere.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Self {
+        Self {
+            format: None,
+            folder: None,
+        }
+    }
+
     /// An event.
     pub(crate) fn line(&mut self, event: &serde_json::Value) {
-        if self.format == Format::Json {
+        if self.format == Some(Format::Json) {
             print_out(&format!("{event}\n"));
         }
         if let Some(folder) = &mut self.folder {
@@ -52,7 +62,7 @@ impl Output {
 
     /// The end, for people.
     pub(crate) fn summary(&mut self, text: &str) {
-        if self.format == Format::Pretty {
+        if self.format == Some(Format::Pretty) {
             print_out(text);
         }
         if let Some(folder) = &mut self.folder {

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use agentix_protocol::safepickle::{Entries, Global, Items, Kind, Range, Value};
+use agentix_protocol::safepickle::{
+    Complex, Date, Entries, Global, Items, Kind, Range, Text, Time, UuidSafety, Value,
+};
 use num_bigint::BigInt;
 
 use super::shape::{Content, Leaf, Part, Shape, Step};
@@ -17,6 +19,10 @@ pub(super) fn part<'d>(value: Value<'d>) -> Option<Part<'d, Value<'d>>> {
         Kind::Float => Leaf::Float(value.as_f64()?.to_bits()),
         Kind::Str => Leaf::Str(Cow::Borrowed(value.as_text()?.as_generalised_utf8())),
         Kind::Bytes => Leaf::Bytes(value.as_bytes()?),
+        Kind::Complex => {
+            let Complex { re, im } = value.as_complex()?;
+            Leaf::Complex(re.to_bits(), im.to_bits())
+        }
         Kind::Global => Leaf::Global {
             function: value.global()?.is_function(),
             name: Cow::Owned(class_name(value.global()?)),
@@ -34,6 +40,14 @@ fn class_name(global: Global<'_>) -> ClassName {
             name: global.qualname().to_string_lossy().into_owned(),
         },
     }
+}
+
+fn none<'d>() -> Part<'d, Value<'d>> {
+    Part::Leaf(Leaf::None)
+}
+
+fn text(text: Text<'_>) -> Part<'_, Value<'_>> {
+    Part::Leaf(Leaf::Str(Cow::Borrowed(text.as_generalised_utf8())))
 }
 
 fn int<'d>(value: impl Into<BigInt>) -> Part<'d, Value<'d>> {
@@ -77,13 +91,11 @@ pub(super) fn shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
         Kind::OrderedDict | Kind::Counter => map(value)?,
         Kind::DefaultDict => map(value)?.part(
             Step::Factory,
-            value
-                .default_factory()
-                .map_or(Some(Part::Leaf(Leaf::None)), part)?,
+            value.default_factory().map_or(Some(none()), part)?,
         ),
         Kind::Deque => {
             let deque = value.deque()?;
-            let maxlen = deque.maxlen.map_or(Part::Leaf(Leaf::None), int);
+            let maxlen = deque.maxlen.map_or(none(), int);
             Shape::new("deque")
                 .part(Step::Maxlen, maxlen)
                 .numbered(Step::Item, items(deque.items)?)
@@ -100,6 +112,46 @@ pub(super) fn shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
                 .numbered(Step::Arg, items(exception.args())?)
                 .fields(fields.collect::<Option<Vec<_>>>()?)
         }
+        Kind::Date => object("datetime", "date", date(value.date()?)),
+        Kind::Time => object("datetime", "time", time(value.time()?)?),
+        Kind::Datetime => {
+            let datetime = value.datetime()?;
+            let args = date(datetime.date).into_iter().chain(time(datetime.time)?);
+            object("datetime", "datetime", args)
+        }
+        Kind::Timedelta => {
+            let delta = value.timedelta()?;
+            let args = [int(delta.days), int(delta.seconds), int(delta.microseconds)];
+            object("datetime", "timedelta", args)
+        }
+        Kind::Timezone => {
+            let zone = value.timezone()?;
+            let name = zone.name.map_or(none(), text);
+            object("datetime", "timezone", [part(zone.offset)?, name])
+        }
+        Kind::Decimal => {
+            let text = value.decimal()?.to_string().into_bytes();
+            let text = Part::Leaf(Leaf::Str(Cow::Owned(text)));
+            object("decimal", "Decimal", [text])
+        }
+        Kind::Fraction => {
+            let fraction = value.fraction()?;
+            let args = [part(fraction.numerator)?, part(fraction.denominator)?];
+            object("fractions", "Fraction", args)
+        }
+        Kind::Uuid => {
+            let uuid = value.uuid()?;
+            let shape = object("uuid", "UUID", [int(uuid.int)]);
+            match uuid.is_safe {
+                None => shape,
+                Some(UuidSafety::Safe) => shape.part(Step::IsSafe, int(0)),
+                Some(UuidSafety::Unsafe) => shape.part(Step::IsSafe, int(-1)),
+            }
+        }
+        Kind::Path => {
+            let path = value.path()?;
+            object("pathlib", path.class().name(), path.parts().map(text))
+        }
         Kind::Record => {
             let class = value.record()?.class()?.global()?;
             Shape::new("record").class(Cow::Owned(class_name(class)))
@@ -110,6 +162,32 @@ pub(super) fn shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
         Some(attrs) => shape.attrs(entries(attrs)?),
         None => shape,
     })
+}
+
+/// A value that the format tells by its class and arguments.
+fn object<'d>(
+    module: &str,
+    name: &str,
+    args: impl IntoIterator<Item = Part<'d, Value<'d>>>,
+) -> Shape<'d, Value<'d>> {
+    Shape::new("object")
+        .class(Cow::Owned(ClassName::new(module, name)))
+        .numbered(Step::Arg, args)
+}
+
+fn date<'d>(date: Date) -> [Part<'d, Value<'d>>; 3] {
+    [int(date.year), int(date.month), int(date.day)]
+}
+
+fn time<'d>(time: Time<'d>) -> Option<[Part<'d, Value<'d>>; 6]> {
+    Some([
+        int(time.hour),
+        int(time.minute),
+        int(time.second),
+        int(time.microsecond),
+        time.tzinfo.map_or(Some(none()), part)?,
+        int(u8::from(time.fold)),
+    ])
 }
 
 fn map<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {

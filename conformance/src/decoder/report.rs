@@ -35,6 +35,17 @@ impl Report {
         })
     }
 
+    /// Goes nowhere.
+    #[cfg(test)]
+    pub(super) fn silent() -> Self {
+        Self {
+            output: Output::silent(),
+            progress: Progress::hidden(),
+            file: String::new(),
+            bounds: None,
+        }
+    }
+
     pub(super) fn start(&mut self, plan: &Plan<'_>) {
         self.progress = Progress::start(plan.vectors.len());
         self.bounds = Some(plan.bounds);

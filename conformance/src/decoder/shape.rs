@@ -277,11 +277,13 @@ impl Table {
                 args,
                 is_safe,
             } => {
-                let mut shape = Shape::new("object").class(Cow::Borrowed(class));
-                if let Some(is_safe) = is_safe {
-                    shape = shape.part(Step::IsSafe, part(is_safe));
+                let shape = Shape::new("object")
+                    .class(Cow::Borrowed(class))
+                    .numbered(Step::Arg, data(args));
+                match is_safe {
+                    Some(is_safe) => shape.part(Step::IsSafe, part(is_safe)),
+                    None => shape,
                 }
-                shape.numbered(Step::Arg, data(args))
             }
             Body::Exception {
                 class,
