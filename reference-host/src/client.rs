@@ -130,7 +130,7 @@ impl RuntimeClient {
     /// The form for `?`: what the function raised is [`CallError::Remote`], beside everything else
     /// that can go wrong. It is Python's `client.remote(...)`, which raises.
     ///
-    /// The result is decoded under [`Policy::agentix`] into the declared type.
+    /// The result is decoded under [`ClientConfig::decode_policy`] into the declared type.
     ///
     /// # Errors
     ///

@@ -14,14 +14,18 @@
 //! - [`transport`]: Socket.IO as this protocol profiles it, for those who need namespaces of their
 //!   own.
 //! - [`json`]: results of unknown type as JSON.
+//! - [`mod@inspect`]: what a pickle holds, without carrying any of it out.
+//! - [`terminal`]: text from strangers, for a terminal.
 
 mod client;
 mod config;
 mod driver;
 mod error;
 mod http;
+pub mod inspect;
 pub mod json;
 mod local;
+pub mod terminal;
 pub mod transport;
 mod url;
 

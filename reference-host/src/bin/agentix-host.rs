@@ -1,13 +1,16 @@
-//! Calls functions inside a sandbox, from a shell.
+//! Calls functions inside a sandbox, from a shell, and shows what pickles hold.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agentix_protocol::safepickle::Document;
+use agentix_protocol::safepickle::{Document, Limits, Policy};
 use agentix_protocol::target::CallTarget;
+use agentix_reference_host::inspect::{self, Bounds, Format, Options};
 use agentix_reference_host::json::{self, JsonError};
+use agentix_reference_host::terminal::visible;
 use agentix_reference_host::{
     CallError, ClientConfig, ConnectError, LocalError, LocalOptions, LocalRuntime, Reconnect,
     RuntimeClient, health,
@@ -20,13 +23,14 @@ use tracing_subscriber::EnvFilter;
 /// Time for `health`.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
 
-/// Call functions inside a sandbox.
+/// Call functions inside a sandbox; show what a pickle holds.
 #[derive(Parser)]
 #[command(
     name = "agentix-host",
     version,
-    after_help = "Exit status: 0 done; 1 the call failed; 2 wrong usage; 3 no runtime, or the \
-                  connection to it is lost; 130 or 143 when interrupted or terminated."
+    after_help = "Exit status: 0 done; 1 the call failed, or the inspected file is not clean; 2 wrong \
+                  usage; 3 no runtime, or the connection to it is lost, or the file could not be read to \
+                  its end; 130 or 143 when interrupted or terminated."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -48,6 +52,67 @@ enum Command {
                       not str. Tuples are printed as arrays."
     )]
     Call(Call),
+    /// Show what a pickle holds, without carrying any of it out
+    #[command(
+        after_help = "Exit status: 0 clean: every byte was read, and a decoder with this policy accepts \
+                      every stream; 1 read to the end, but the policy does not admit all of it, or bytes \
+                      follow the last stream; 2 wrong usage; 3 a stream breaks or exceeds a limit, or \
+                      the file could not be read. A file is never called clean unless the status is 0."
+    )]
+    Inspect(Inspect),
+}
+
+#[derive(Args)]
+struct Inspect {
+    /// The file; - is stdin
+    file: PathBuf,
+    /// Print one JSON document instead of text for people
+    #[arg(long)]
+    json: bool,
+    /// List the opcodes, too
+    #[arg(long)]
+    opcodes: bool,
+    /// Show at most this many lines of each part, a tenth of that but at least 10 of one container
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    max_lines: usize,
+    /// Show everything, long texts in full
+    #[arg(long, conflicts_with = "max_lines")]
+    all: bool,
+    /// Admit this class or function, too; may be given more than once
+    #[arg(long, value_name = "MODULE:QUALNAME", value_parser = parse_global)]
+    allow: Vec<Global>,
+    /// Admit what numpy needs beyond the policy of the protocol
+    #[arg(long)]
+    numpy: bool,
+    /// Read at most this many bytes
+    #[arg(long, value_name = "N", default_value_t = 268_435_456,
+          value_parser = clap::value_parser!(u64).range(..=4_294_967_294))]
+    max_bytes: u64,
+    /// Make at most this many objects of each stream; each takes 16 bytes of memory
+    #[arg(long, value_name = "N", default_value_t = 16_777_216,
+          value_parser = clap::value_parser!(u64).range(..=4_294_967_294))]
+    max_objects: u64,
+}
+
+/// A module and a name in it.
+#[derive(Clone)]
+struct Global {
+    module: String,
+    qualname: String,
+}
+
+fn parse_global(text: &str) -> Result<Global, String> {
+    match text.split_once(':') {
+        Some((module, qualname))
+            if !module.is_empty() && !qualname.is_empty() && !qualname.starts_with(':') =>
+        {
+            Ok(Global {
+                module: module.to_owned(),
+                qualname: qualname.to_owned(),
+            })
+        }
+        _ => Err("write MODULE:QUALNAME, such as collections:ChainMap".to_owned()),
+    }
 }
 
 #[derive(Args)]
@@ -111,9 +176,13 @@ enum Failure {
     #[error("the result cannot be written as JSON: {0}")]
     Json(#[from] JsonError),
     #[error("cannot watch for signals: {0}")]
-    Signals(std::io::Error),
+    Signals(io::Error),
     #[error("cannot write to stdout: {0}")]
-    Output(std::io::Error),
+    Output(io::Error),
+    #[error("cannot read {}: {error}", .file.display())]
+    Input { file: PathBuf, error: io::Error },
+    #[error("{} has more than {most} bytes; --max-bytes N reads more", .file.display())]
+    TooLarge { file: PathBuf, most: u64 },
     #[error("stopped by {by}")]
     Stopped { by: &'static str, status: u8 },
 }
@@ -123,7 +192,9 @@ impl Failure {
         match self {
             Self::Call(CallError::Disconnected { .. } | CallError::Closed)
             | Self::Connect(_)
-            | Self::Local(_) => 3,
+            | Self::Local(_)
+            | Self::Input { .. }
+            | Self::TooLarge { .. } => 3,
             Self::Call(_) | Self::Json(_) | Self::Signals(_) | Self::Output(_) => 1,
             Self::Stopped { status, .. } => *status,
         }
@@ -143,14 +214,14 @@ async fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         .without_time()
         .init();
     let cli = Cli::parse();
     match run(cli.command).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => ExitCode::from(status),
         Err(failure) => {
             eprintln!("agentix-host: {}", visible(&failure.to_string(), false));
             if let Some(traceback) = failure.traceback() {
@@ -161,34 +232,89 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Text from the sandbox for a terminal: control characters, and those that reorder text, are
-/// written as escapes, so that nothing but words comes through.
-fn visible(text: &str, keep_lines: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (keep_lines && matches!(c, '\n' | '\t')) || !(c.is_control() || reorders) {
-            out.push(c);
-        } else {
-            out.extend(c.escape_default());
-        }
-    }
-    out
-}
-
-async fn run(command: Command) -> Result<(), Failure> {
-    let mut signals = Signals::watch().map_err(Failure::Signals)?;
+/// Does what is asked for; gives the exit status.
+async fn run(command: Command) -> Result<u8, Failure> {
     let line = match command {
+        // Signals are not watched here, so that one ends the process at once.
+        Command::Inspect(inspect) => return show_pickle(inspect),
         Command::Health { url } => {
+            let mut signals = Signals::watch()?;
             let health = signals.or(health(&url, HEALTH_LIMIT)).await??;
             json::to_line(&health).map_err(|error| Failure::Output(error.into()))?
         }
         Command::Call(call) => {
-            let document = make_call(call, &mut signals).await?;
+            let document = make_call(call, &mut Signals::watch()?).await?;
             json::to_string(document.root())?
         }
     };
-    writeln!(std::io::stdout(), "{line}").map_err(Failure::Output)
+    writeln!(io::stdout(), "{line}").map_err(Failure::Output)?;
+    Ok(0)
+}
+
+fn show_pickle(inspect: Inspect) -> Result<u8, Failure> {
+    let input = read_file(&inspect.file, inspect.max_bytes)?;
+    let mut policy = Policy::agentix();
+    for Global { module, qualname } in &inspect.allow {
+        policy = policy.allow(module, qualname);
+    }
+    if inspect.numpy {
+        policy = policy.with_numpy();
+    }
+    let options = Options {
+        policy,
+        limits: Limits::default()
+            .input_bytes(inspect.max_bytes)
+            .owned_bytes(inspect.max_bytes)
+            .nodes(inspect.max_objects)
+            .memo_entries(inspect.max_objects),
+        bounds: match inspect.all {
+            true => Bounds::NONE,
+            false => Bounds::lines(inspect.max_lines),
+        },
+        opcodes: inspect.opcodes,
+        format: match inspect.json {
+            true => Format::Json,
+            false => Format::Text,
+        },
+    };
+    let mut out = BufWriter::new(UntilClosed(io::stdout()));
+    let verdict = inspect::inspect(&input, &options, &mut out).map_err(Failure::Output)?;
+    out.flush().map_err(Failure::Output)?;
+    Ok(verdict.status())
+}
+
+fn read_file(file: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+    let mut input = Vec::new();
+    let read = match file.to_str() {
+        Some("-") => io::stdin().take(most + 1).read_to_end(&mut input),
+        _ => File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut input)),
+    };
+    let file = file.to_owned();
+    match read {
+        Ok(read) if read as u64 > most => Err(Failure::TooLarge { file, most }),
+        Ok(_) => Ok(input),
+        Err(error) => Err(Failure::Input { file, error }),
+    }
+}
+
+/// A stream that takes everything once its reader is gone, such as `head`: the verdict is on all of the
+/// file, however much of it is looked at.
+struct UntilClosed<W>(W);
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
 }
 
 async fn make_call(call: Call, signals: &mut Signals) -> Result<Document<'static>, Failure> {
@@ -240,10 +366,10 @@ struct Signals {
 }
 
 impl Signals {
-    fn watch() -> std::io::Result<Self> {
+    fn watch() -> Result<Self, Failure> {
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt()).map_err(Failure::Signals)?,
+            terminate: signal(SignalKind::terminate()).map_err(Failure::Signals)?,
         })
     }
 
@@ -254,20 +380,5 @@ impl Signals {
             _ = self.interrupt.recv() => Err(Failure::Stopped { by: "SIGINT", status: 130 }),
             _ = self.terminate.recv() => Err(Failure::Stopped { by: "SIGTERM", status: 143 }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::visible;
-
-    #[test]
-    fn nothing_but_words_reaches_the_terminal() {
-        let hostile = "\u{1b}[31mred\u{1b}]0;title\u{7}\r\nagentix-host: all good\u{202e}";
-        let shown = visible(hostile, false);
-        assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'));
-        assert!(shown.contains("red") && shown.contains("all good"));
-        assert_eq!(visible("a\n\tb é", true), "a\n\tb é");
-        assert_eq!(visible("a\nb", false), "a\\nb");
     }
 }

@@ -1,0 +1,150 @@
+//! `agentix-host inspect` on files that mean harm.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::inspect::{inspect, report};
+
+#[tokio::test]
+async fn depth_costs_no_stack() {
+    let depth = 200_000;
+    let mut deep = vec![b']'; depth];
+    deep.extend(vec![b'a'; depth - 1]);
+    deep.push(b'.');
+    let text = inspect(&deep, &[]).await;
+    assert_eq!(text.status, Some(0));
+    assert!(text.stdout.lines().count() < 250);
+    let found = report(&deep, &[]).await;
+    assert_eq!(found["status"], 0);
+    let value = &found["streams"][0]["value"];
+    assert_eq!(value["nodes"].as_array().unwrap().len(), 200);
+    assert_eq!(value["nodes_left_out"], depth - 200);
+    assert_eq!(value["nodes"][199]["items"][0], json!({"left_out": "list"}));
+
+    // All of it is shown in a size that follows the size of the file.
+    let text = inspect(&deep, &["--all"]).await;
+    assert!(text.stdout.lines().count() > depth);
+    assert!(text.stdout.len() < 200 * depth);
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_counted() {
+    let mut wide = b"(".to_vec();
+    wide.extend(vec![b'N'; 5000]);
+    wide.extend(b"l.");
+    let value = report(&wide, &[]).await["streams"][0]["value"].clone();
+    assert_eq!(value["nodes"][0]["items"].as_array().unwrap().len(), 20);
+    assert_eq!(value["nodes"][0]["left_out"], 4980);
+    let value = report(&wide, &["--all"]).await["streams"][0]["value"].clone();
+    assert_eq!(value["nodes"][0]["items"].as_array().unwrap().len(), 5000);
+    assert_eq!(value["nodes"][0].get("left_out"), None);
+
+    let found = report(&wide, &["--opcodes", "--max-lines", "50"]).await;
+    assert_eq!(found["streams"][0]["opcodes"].as_array().unwrap().len(), 50);
+    assert_eq!(found["streams"][0]["opcodes_left_out"], 5003 - 50);
+
+    let names: Vec<u8> = (0..300)
+        .flat_map(|at| format!("cm\nn{at}\n0").into_bytes())
+        .collect();
+    let found = report(&[&names[..], b"N."].concat(), &[]).await;
+    assert_eq!(found["streams"][0]["globals_left_out"], 100);
+    assert_eq!(
+        (&found["refused_left_out"], &found["status"]),
+        (&json!(100), &json!(1))
+    );
+
+    let many = b"N.".repeat(300);
+    let found = report(&many, &[]).await;
+    assert_eq!(found["streams"].as_array().unwrap().len(), 200);
+    assert_eq!(
+        (&found["streams_left_out"], &found["status"]),
+        (&json!(100), &json!(0))
+    );
+
+    // What is not shown counts all the same.
+    let hidden = [&many[..], b"cos\nsystem\n."].concat();
+    let found = report(&hidden, &["--max-lines", "10"]).await;
+    assert_eq!(
+        (&found["status"], &found["refused"][0]["offset"]),
+        (&json!(1), &json!(600))
+    );
+
+    let long = [
+        b"\x8d\x10\x27\0\0\0\0\0\0".as_slice(),
+        &[b'a'; 10_000],
+        b".",
+    ]
+    .concat();
+    let root = report(&long, &[]).await["streams"][0]["value"]["root"].clone();
+    assert_eq!(
+        (root["text"].as_str().unwrap().len(), &root["left_out"]),
+        (80, &json!(9920))
+    );
+    let root = report(&long, &["--all"]).await["streams"][0]["value"]["root"].clone();
+    assert_eq!(root.as_str().unwrap().len(), 10_000);
+}
+
+#[tokio::test]
+async fn nothing_but_words_reaches_the_terminal() {
+    let evil = "\u{1b}[2J\r\u{7f}\u{9b}1m\u{202e}\u{200b}\u{2066}\u{feff}";
+    let mut pickle = b"(".to_vec();
+    let push = |pickle: &mut Vec<u8>| {
+        pickle.extend([0x8c, evil.len() as u8]);
+        pickle.extend(evil.as_bytes());
+    };
+    // A str, a key, a name, a persistent id, bytes, and what follows the STOP.
+    push(&mut pickle);
+    push(&mut pickle);
+    push(&mut pickle);
+    pickle.push(0x93);
+    push(&mut pickle);
+    pickle.push(b'Q');
+    pickle.push(b'}');
+    push(&mut pickle);
+    pickle.extend(b"Ns");
+    pickle.extend([b'C', evil.len() as u8]);
+    pickle.extend(evil.as_bytes());
+    pickle.extend([b'P']);
+    pickle.extend(evil.replace('\n', "").as_bytes());
+    pickle.extend(b"\nt.");
+    pickle.extend(evil.as_bytes());
+    for options in [&["--opcodes", "--all"][..], &["--opcodes", "--json"]] {
+        let ended = inspect(&pickle, options).await;
+        assert_eq!(ended.status, Some(1), "{}", ended.stdout);
+        let raw = |c: char| c != '\n' && (c.is_control() || evil.contains(c) && !c.is_ascii());
+        assert!(!ended.stdout.contains(raw), "{:?}", ended.stdout);
+    }
+    // What JSON says is still what the stream says.
+    let found = report(&pickle, &[]).await;
+    assert_eq!(found["streams"][0]["value"]["nodes"][0]["items"][0], evil);
+}
+
+#[tokio::test]
+async fn small_files_with_large_bills_are_refused_soon() {
+    // Nested tuples that double as a key; a declared size; a memo index; a frame.
+    let mut doubling = b"}N".to_vec();
+    doubling.extend(b"2\x86".repeat(60));
+    doubling.extend(b"Ns.");
+    let mut repeated = b"N.".to_vec();
+    for _ in 0..2000 {
+        repeated.extend(&doubling[..42]);
+        repeated.extend(b"0.");
+    }
+    for (pickle, least) in [
+        (&doubling[..], 3),
+        (b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", 3),
+        (b"Nr\xff\xff\xff\xff.", 0),
+        (b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xff.", 3),
+        (&repeated, 0),
+    ] {
+        let start = Instant::now();
+        let found = report(pickle, &[]).await;
+        assert!(found["status"].as_u64().unwrap() >= least, "{found}");
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+    // More objects than allowed.
+    let found = report(b"(K\x01K\x02K\x03t.", &["--max-objects", "3"]).await;
+    assert_eq!(found["streams"][0]["error"]["kind"], "limit");
+    assert_eq!(found["status"], 3);
+}
