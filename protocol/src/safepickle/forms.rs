@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::arena::{Node, NodeId};
 use super::object::{MapClass, Object};
 use super::opcode::Opcode;
-use super::types::exception::ExceptionData;
+use super::types::exception::{ExceptionData, MadeWith};
 use super::types::record::{Origin, RecordData};
 use super::types::uuid::{Uuid, UuidSafety};
 use super::value::Value;
@@ -340,14 +340,44 @@ impl<'d> Form<'d, '_> {
     }
 
     fn exception(&mut self, id: NodeId, exception: &ExceptionData) {
-        self.push([
-            Step::Global("builtins", exception.class.name()),
-            Step::Value(exception.args),
-            Step::Op(Opcode::REDUCE),
-            Step::Made(id),
-            Step::Filled,
-        ]);
-        self.attrs(exception.attrs);
+        let reduction = exception.reduction(self.root.arena());
+        self.push([Step::Global("builtins", exception.class.name())]);
+        match reduction.made_with {
+            MadeWith::Args => self.push([Step::Value(exception.args)]),
+            MadeWith::These(ids) => {
+                let count = ids.len();
+                if count > 3 {
+                    self.op(Opcode::MARK);
+                }
+                self.push(ids.into_iter().map(Step::Value));
+                self.push([Step::EndTuple(count)]);
+            }
+            MadeWith::TwoFiles([errno, strerror, filename, filename2]) => {
+                self.op(Opcode::MARK);
+                self.push([errno, strerror, filename].map(Step::Value));
+                self.push([
+                    Step::Op(Opcode::NONE),
+                    Step::Value(filename2),
+                    Step::EndTuple(5),
+                ]);
+            }
+        }
+        self.push([Step::Op(Opcode::REDUCE), Step::Made(id), Step::Filled]);
+        if reduction.state.is_empty() {
+            return self.attrs(exception.attrs);
+        }
+        self.op(Opcode::EMPTY_DICT);
+        for (name, field) in reduction.state {
+            self.push([
+                Step::Str(name.into()),
+                Step::Value(field),
+                Step::Op(Opcode::SETITEM),
+            ]);
+        }
+        let attrs = exception
+            .attrs
+            .map_or(&[][..], |attrs| self.children(attrs));
+        self.push([Step::Items(Items::set(attrs)), Step::Op(Opcode::BUILD)]);
     }
 
     /// A state that is a dict of attributes and no object of its own.

@@ -96,7 +96,7 @@ impl<'d> Printer<'d, '_, '_> {
 
     fn value(&mut self, id: NodeId) -> fmt::Result {
         let value = self.root.at(id);
-        if value.arena().references(id).is_empty() && leaf(value, self.out)? {
+        if leaf(value, self.out)? {
             return Ok(());
         }
         self.open.push(id);
@@ -187,6 +187,19 @@ impl<'d> Printer<'d, '_, '_> {
                 Task::Value(denominator),
                 text(")"),
             ],
+            Node::Path { class, parts } => {
+                let length = |id: &NodeId| self.root.at(*id).as_text().map_or(0, Text::len_bytes);
+                let parts = arena.span(parts);
+                if parts.len() < MAX_OBJECTS
+                    && parts.iter().map(length).sum::<usize>() <= MAX_CONTENT
+                {
+                    let joined = self.root.at(id).path().map(|path| path.to_string());
+                    let joined = joined.unwrap_or_default();
+                    let quoted = format!("{:?}", Text::new(joined.as_bytes(), false));
+                    return vec![text(class.name()), text("("), text(quoted), text(")")];
+                }
+                vec![text(class.name()), text("("), self.items(id), text(")")]
+            }
             Node::Object(index) => self.object_form(id, &arena.objects[index as usize]),
             _ => vec![text(format!("<{}>", arena.kind(id)))],
         }
@@ -397,18 +410,14 @@ fn leaf(value: Value<'_>, f: &mut fmt::Formatter<'_>) -> Result<bool, fmt::Error
                 parts => write!(f, "datetime.timedelta({})", parts.join(", ")),
             }
         }
-        Node::Uuid(index) => {
-            let int = arena.uuids[index as usize].int;
-            let digits = format!("{int:032x}");
-            let groups = [
-                &digits[..8],
-                &digits[8..12],
-                &digits[12..16],
-                &digits[16..20],
-                &digits[20..],
-            ];
-            write!(f, "UUID('{}')", groups.join("-"))
-        }
+        Node::Decimal(_) => match value.decimal() {
+            Some(decimal) if decimal.digits().len() > MAX_CONTENT => {
+                write!(f, "<Decimal of {} digits>", decimal.digits().len())
+            }
+            Some(decimal) => write!(f, "Decimal('{decimal}')"),
+            None => Ok(()),
+        },
+        Node::Uuid(index) => write!(f, "UUID('{}')", arena.uuids[index as usize]),
         Node::Global(_) => match value.global() {
             Some(global) if !global.is_known() => write!(f, "<global {}>", name(global)),
             Some(global) if global.is_function() => write!(f, "<function {}>", name(global)),

@@ -577,6 +577,11 @@ impl<'d> Text<'d> {
         Self { bytes, surrogates }
     }
 
+    /// How many bytes it takes in generalised UTF-8.
+    pub(super) fn len_bytes(self) -> usize {
+        self.bytes.len()
+    }
+
     /// The text, if it has no surrogate code points.
     pub fn as_str(self) -> Option<&'d str> {
         if self.surrogates {

@@ -1,9 +1,11 @@
 //! Exceptions of the builtins: how they are made, and what a state does to them.
 
 mod class;
+mod reduce;
 mod view;
 
 pub use class::ExceptionClass;
+pub(in crate::safepickle) use reduce::MadeWith;
 pub use view::Exception;
 
 use class::{Layout, SYNTAX_ERROR};
@@ -55,9 +57,13 @@ impl From<NodeId> for Field {
 }
 
 /// What a call of `class` makes, or `None` if it would be refused. `tuple` is the tuple of the
-/// arguments.
-fn plan(arena: &Arena<'_>, class: ExceptionClass, tuple: NodeId) -> Option<Plan> {
-    let ids = arena.children(tuple);
+/// arguments, if there is one.
+fn plan(
+    arena: &Arena<'_>,
+    class: ExceptionClass,
+    ids: &[NodeId],
+    tuple: Option<NodeId>,
+) -> Option<Plan> {
     let mut plan = Plan {
         class,
         args: None,
@@ -69,7 +75,7 @@ fn plan(arena: &Arena<'_>, class: ExceptionClass, tuple: NodeId) -> Option<Plan>
         Layout::OsError => os_error(arena, ids, &mut plan)?,
         Layout::SystemExit => plan.fields.push(match ids.len() {
             0 | 1 => first,
-            _ => Field::Object(tuple),
+            _ => Field::Object(tuple?),
         }),
         Layout::StopIteration => plan.fields.push(first),
         Layout::ImportError => {
@@ -247,7 +253,7 @@ impl Machine<'_, '_> {
             let nested = nested.map_or(0, |id| self.arena.children(*id).len());
             self.charge(nested as u64)?;
         }
-        let Some(plan) = plan(&self.arena, class, args.tuple) else {
+        let Some(plan) = plan(&self.arena, class, args.ids(&self.arena), Some(args.tuple)) else {
             return Err(Malformed::Arguments.into());
         };
         let args = match plan.args {
