@@ -9,7 +9,7 @@ use agentix_protocol::safepickle::{
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::walk::{self, is_plain};
+use super::walk;
 
 /// What `Debug` prints at most: 1000 objects, each with 1000 characters, each with ten for an escape.
 const PRINTED: usize = 12_000_000;
@@ -254,6 +254,17 @@ fn touch(value: Value<'_>) {
         (value.range().is_some(), Kind::Range),
         (value.slice().is_some(), Kind::Slice),
         (value.deque().is_some(), Kind::Deque),
+        (value.as_complex().is_some(), Kind::Complex),
+        (value.decimal().is_some(), Kind::Decimal),
+        (value.fraction().is_some(), Kind::Fraction),
+        (value.uuid().is_some(), Kind::Uuid),
+        (value.date().is_some(), Kind::Date),
+        (value.time().is_some(), Kind::Time),
+        (value.datetime().is_some(), Kind::Datetime),
+        (value.timedelta().is_some(), Kind::Timedelta),
+        (value.timezone().is_some(), Kind::Timezone),
+        (value.path().is_some(), Kind::Path),
+        (value.exception().is_some(), Kind::Exception),
         (value.global().is_some(), Kind::Global),
         (value.record().is_some(), Kind::Record),
     ]
@@ -264,7 +275,7 @@ fn touch(value: Value<'_>) {
         Kind::OrderedDict | Kind::Counter | Kind::DefaultDict => {
             assert!(value.entries().is_some() && given.is_empty(), "{value:?}");
         }
-        kind if given.is_empty() => assert!(!is_plain(value), "{kind}"),
+        Kind::Dtype | Kind::Ndarray | Kind::NumpyScalar => assert!(given.is_empty(), "{value:?}"),
         kind => assert_eq!(given, [kind], "{value:?}"),
     }
     if let Some(int) = value.as_i64() {
@@ -275,10 +286,87 @@ fn touch(value: Value<'_>) {
         let points = text.code_points().count();
         assert_eq!(text.to_string_lossy().chars().count(), points);
     }
+    touch_number(value);
+    touch_time(value);
+    touch_object(value);
+}
+
+fn touch_number(value: Value<'_>) {
+    if let Some(decimal) = value.decimal() {
+        assert!(decimal.digits().bytes().all(|digit| digit.is_ascii_digit()));
+        assert!(!decimal.to_string().is_empty());
+        let _ = (
+            decimal.form(),
+            decimal.exponent(),
+            decimal.is_nan(),
+            decimal.is_negative(),
+        );
+    }
+    if let Some(fraction) = value.fraction() {
+        assert_eq!(fraction.numerator.kind(), Kind::Int);
+        let denominator = fraction.denominator.as_big_int().unwrap();
+        assert!(!denominator.to_string().starts_with(['0', '-']));
+    }
+    if let Some(uuid) = value.uuid() {
+        assert_eq!(uuid.to_string().len(), 36);
+    }
     if let Some(range) = value.range() {
         let parts = [range.start, range.stop, range.step];
         assert!(parts.iter().all(|part| part.kind() == Kind::Int));
         assert_ne!(range.step.as_i64(), Some(0));
+    }
+}
+
+fn touch_time(value: Value<'_>) {
+    let datetime = value.datetime();
+    if let Some(date) = value.date().or(datetime.map(|datetime| datetime.date)) {
+        assert!((1..=9999).contains(&date.year) && (1..=12).contains(&date.month));
+        assert!((1..=31).contains(&date.day));
+        assert_eq!(date.to_string().len(), 10);
+        assert!((-719_162..=2_932_896).contains(&date.unix_days()));
+    }
+    if let Some(time) = value.time().or(datetime.map(|datetime| datetime.time)) {
+        assert!(time.hour < 24 && time.minute < 60 && time.second < 60);
+        assert!(time.microsecond < 1_000_000);
+        assert!(time.to_string().len() >= 8);
+    }
+    if let Some(datetime) = datetime {
+        let _ = (
+            datetime.unix_microseconds(),
+            datetime.isoformat().to_string(),
+        );
+        assert_eq!(
+            datetime.to_string().len(),
+            datetime.isoformat().to_string().len()
+        );
+    }
+    if let Some(timedelta) = value.timedelta() {
+        assert!(timedelta.days.unsigned_abs() <= 999_999_999);
+        assert!(timedelta.seconds < 86_400 && timedelta.microseconds < 1_000_000);
+        let _ = (timedelta.to_duration(), timedelta.to_string());
+    }
+    if let Some(timezone) = value.timezone() {
+        let offset = timezone.utc_offset().total_microseconds();
+        assert!(offset.abs() < 86_400_000_000, "{value:?}");
+        assert!(!timezone.to_string().is_empty() || timezone.name.is_some());
+    }
+}
+
+fn touch_object(value: Value<'_>) {
+    if let Some(path) = value.path() {
+        assert_eq!(path.parts().len() == 0, path.to_string() == ".");
+        let _ = path.class().name();
+    }
+    if let Some(exception) = value.exception() {
+        assert!(exception.fields().len() <= exception.class().field_names().len());
+        for (name, _) in exception.fields() {
+            assert!(exception.field(name).is_some());
+        }
+        let _ = (
+            exception.notes().count(),
+            exception.errno(),
+            exception.exceptions(),
+        );
     }
     if let Some(deque) = value.deque()
         && let Some(maxlen) = deque.maxlen

@@ -32,6 +32,16 @@ pub fn parts(value: Value<'_>) -> Vec<Value<'_>> {
     for range in [value.range(), value.slice()].into_iter().flatten() {
         parts.extend([range.start, range.stop, range.step]);
     }
+    if let Some(fraction) = value.fraction() {
+        parts.extend([fraction.numerator, fraction.denominator]);
+    }
+    let times = [value.time(), value.datetime().map(|datetime| datetime.time)];
+    parts.extend(times.into_iter().flatten().filter_map(|time| time.tzinfo));
+    parts.extend(value.timezone().map(|timezone| timezone.offset));
+    if let Some(exception) = value.exception() {
+        parts.extend(exception.args().iter());
+        parts.extend(exception.fields().map(|(_, field)| field));
+    }
     parts.extend(value.default_factory());
     if let Some(record) = value.record() {
         parts.extend(record.class());
@@ -74,39 +84,16 @@ pub fn has_identity(value: Value<'_>) -> bool {
     }
 }
 
-/// Whether `root` is made of plain values only: the others are not compared and encoded yet.
-pub fn is_plain(root: Value<'_>) -> bool {
-    let mut plain = true;
-    each(root, |value| {
-        plain &= matches!(
-            value.kind(),
-            Kind::None
-                | Kind::Bool
-                | Kind::Int
-                | Kind::Float
-                | Kind::Str
-                | Kind::Bytes
-                | Kind::Bytearray
-                | Kind::List
-                | Kind::Tuple
-                | Kind::Dict
-                | Kind::Set
-                | Kind::Frozenset
-        );
-    });
-    plain
-}
-
 /// Panics unless the two values share the same parts. They are known to be equal.
 pub fn assert_same_sharing(left: Value<'_>, right: Value<'_>) {
     let mut forth: HashMap<NodeId, NodeId> = HashMap::new();
     let mut back: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut pairs = HashSet::new();
     let mut pending = vec![(left, right)];
     while let Some((left, right)) = pending.pop() {
         let (one, other) = (left.id(), right.id());
         if !has_identity(left) {
-            // Seen before is good enough: the two are equal wherever they stand.
-            if forth.insert(one, other).is_some() {
+            if !pairs.insert((one, other)) {
                 continue;
             }
         } else {
