@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 
 use super::known::Known;
 use super::object::Object;
-use super::types::number::DecimalData;
+use super::types::decimal::DecimalData;
 use super::types::path::PathClass;
 use super::types::uuid::Uuid;
 use super::value::Kind;
@@ -215,12 +215,6 @@ impl<'a> Arena<'a> {
         let index = u32::try_from(self.decimals.len()).map_err(|_| Full)?;
         self.decimals.push(value);
         self.push(Node::Decimal(index))
-    }
-
-    pub(super) fn push_uuid(&mut self, value: Uuid) -> Result<NodeId, Full> {
-        let index = u32::try_from(self.uuids.len()).map_err(|_| Full)?;
-        self.uuids.push(value);
-        self.push(Node::Uuid(index))
     }
 
     pub(super) fn push_global(&mut self, value: GlobalData) -> Result<NodeId, Full> {

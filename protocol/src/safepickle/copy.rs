@@ -4,8 +4,8 @@ use super::arena::{Arena, Bytes, Node, NodeId, Span};
 use super::builder::BuildError;
 use super::machine::Machine;
 use super::object::Object;
+use super::types::decimal::DecimalData;
 use super::types::exception::ExceptionData;
-use super::types::number::DecimalData;
 use super::types::record::RecordData;
 use super::value::Value;
 

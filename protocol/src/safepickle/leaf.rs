@@ -54,7 +54,7 @@ pub(super) fn hash(
         }
         Node::Decimal(index) => {
             let decimal = arena.decimals[index as usize];
-            if decimal.form == super::types::number::DecimalForm::SignalingNan {
+            if decimal.form == super::types::decimal::DecimalForm::SignalingNan {
                 return Err(KeyError::Unhashable(arena.kind(id)));
             }
             single(arena, id, identity)

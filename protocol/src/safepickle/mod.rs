@@ -78,8 +78,9 @@ pub use machine::Event;
 pub use opcode::Opcode;
 pub use policy::Policy;
 pub use ser::to_vec;
+pub use types::decimal::{Decimal, DecimalForm};
 pub use types::exception::{Exception, ExceptionClass};
-pub use types::number::{Complex, Decimal, DecimalForm, Fraction};
+pub use types::number::{Complex, Fraction};
 pub use types::path::{Path, PathClass};
 pub use types::record::{
     BashResult, ClaudeCodeResult, Framework, Origin, PrepareEnvResult, QwenCodeResult, Record,

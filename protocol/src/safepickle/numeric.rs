@@ -8,7 +8,7 @@ use num_traits::{FromPrimitive, One, Pow};
 
 use super::arena::{Arena, Node, NodeId};
 use super::keys::{Budget, KeyError};
-use super::types::number::DecimalForm;
+use super::types::decimal::DecimalForm;
 
 /// What hashes are taken modulo: a prime, so that fractions have one too.
 const MODULUS: u64 = (1 << 61) - 1;
@@ -335,6 +335,9 @@ fn split(float: f64) -> (bool, u64, i32) {
 /// A finite float as a fraction in lowest terms.
 fn ratio(float: f64) -> (BigInt, BigInt) {
     let (negative, mantissa, exponent) = split(float);
+    if mantissa == 0 {
+        return (BigInt::ZERO, BigInt::one());
+    }
     let zeros = mantissa
         .trailing_zeros()
         .min(exponent.min(0).unsigned_abs());

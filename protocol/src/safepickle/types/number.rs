@@ -1,11 +1,10 @@
-//! Numbers beyond int and float: complex, Decimal, Fraction.
+//! Numbers beyond int and float: complex and Fraction.
 
 use std::fmt;
-use std::ops::Range;
 
 use num_bigint::BigInt;
 use num_integer::Integer;
-use num_traits::{Signed, Zero};
+use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::super::arena::{Arena, Bytes, Node, NodeId};
 use super::super::construct::{Args, How};
@@ -25,232 +24,10 @@ pub struct Complex {
     pub im: f64,
 }
 
-/// A Decimal.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct DecimalData {
-    pub(in super::super) negative: bool,
-    pub(in super::super) form: DecimalForm,
-    /// ASCII digits without leading zeros, except for zero itself; of a NaN its payload, maybe none.
-    pub(in super::super) digits: Bytes,
-    /// Of a finite number: its value is digits times ten to the power of this.
-    pub(in super::super) exponent: i64,
-}
-
-/// What a Decimal stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DecimalForm {
-    /// A number.
-    Finite,
-    /// Infinity.
-    Infinite,
-    /// Not a number.
-    Nan,
-    /// Not a number, signaling.
-    SignalingNan,
-}
-
-/// The most that the exponent of a Decimal's first digit can be.
-const MAX_ADJUSTED: i64 = 999_999_999_999_999_999;
-/// The least that the exponent of a Decimal's last digit can be.
-const MIN_EXPONENT: i64 = -1_999_999_999_999_999_997;
-
-/// A `decimal.Decimal`: sign, digits and exponent, as they were written. `1.5` and `1.50` differ here,
-/// though not in Python.
-///
-/// `Display` gives what `str()` gives in Python.
-///
-/// ```
-/// use agentix_protocol::safepickle::decode;
-/// let document = decode(b"\x80\x04cdecimal\nDecimal\n\x8c\x05-1.50\x85R.")?;
-/// let decimal = document.root().decimal().unwrap();
-/// assert_eq!((decimal.digits(), decimal.exponent()), ("150", -2));
-/// assert_eq!(decimal.to_string(), "-1.50");
-/// # Ok::<(), agentix_protocol::safepickle::DecodeError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Decimal<'d> {
-    negative: bool,
-    form: DecimalForm,
-    digits: &'d str,
-    exponent: i64,
-}
-
-impl<'d> Decimal<'d> {
-    pub(in super::super) fn of(arena: &'d Arena<'_>, index: u32) -> Self {
-        let data = arena.decimals[index as usize];
-        Self {
-            negative: data.negative,
-            form: data.form,
-            // They are ASCII.
-            digits: std::str::from_utf8(arena.bytes(data.digits)).unwrap_or_default(),
-            exponent: data.exponent,
-        }
-    }
-
-    /// Whether the sign is minus; zero and NaN have one too.
-    pub fn is_negative(self) -> bool {
-        self.negative
-    }
-
-    /// What it stands for.
-    pub fn form(self) -> DecimalForm {
-        self.form
-    }
-
-    /// Whether it is NaN, signaling or not.
-    pub fn is_nan(self) -> bool {
-        matches!(self.form, DecimalForm::Nan | DecimalForm::SignalingNan)
-    }
-
-    /// The digits of a number, without leading zeros; `0` of zero. Of a NaN its payload, maybe empty;
-    /// empty of infinity.
-    pub fn digits(self) -> &'d str {
-        self.digits
-    }
-
-    /// A number is its digits times ten to the power of this. 0 of what is no number.
-    pub fn exponent(self) -> i64 {
-        self.exponent
-    }
-}
-
-impl fmt::Display for Decimal<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.negative {
-            f.write_str("-")?;
-        }
-        match self.form {
-            DecimalForm::Finite => {}
-            DecimalForm::Infinite => return f.write_str("Infinity"),
-            DecimalForm::Nan => return write!(f, "NaN{}", self.digits),
-            DecimalForm::SignalingNan => return write!(f, "sNaN{}", self.digits),
-        }
-        // How many digits stand before the point if there is no exponent. Both are within the bounds of
-        // a Decimal, so the sum fits.
-        let before = self.exponent + self.digits.len() as i64;
-        if self.exponent > 0 || before <= -6 {
-            let (first, rest) = self.digits.split_at(1);
-            let point = if rest.is_empty() { "" } else { "." };
-            return write!(f, "{first}{point}{rest}E{:+}", before - 1);
-        }
-        match usize::try_from(before) {
-            // At most the number of digits, since the exponent is not positive.
-            Ok(before) if before > 0 => {
-                let (whole, fraction) = self.digits.split_at(before);
-                let point = if fraction.is_empty() { "" } else { "." };
-                write!(f, "{whole}{point}{fraction}")
-            }
-            // Less than six zeros.
-            _ => write!(
-                f,
-                "0.{:0<1$}{2}",
-                "",
-                before.unsigned_abs() as usize,
-                self.digits
-            ),
-        }
-    }
-}
-
-/// What the text of a Decimal says.
-pub(in super::super) struct DecimalText {
-    pub(in super::super) negative: bool,
-    pub(in super::super) form: DecimalForm,
-    /// Where the digits are, without leading zeros.
-    whole: Range<usize>,
-    /// Where more of them are, after a point.
-    fraction: Range<usize>,
-    pub(in super::super) exponent: i64,
-}
-
-impl DecimalText {
-    /// Reads what `str()` of a Decimal gives: no blanks, underscores or other digits than ASCII's.
-    pub(in super::super) fn parse(text: &[u8]) -> Option<Self> {
-        let negative = text.first() == Some(&b'-');
-        let mut at = usize::from(negative);
-        let special = |form, digits: Range<usize>| Self {
-            negative,
-            form,
-            whole: digits,
-            fraction: 0..0,
-            exponent: 0,
-        };
-        let payload = |from| {
-            let end = digits_end(text, from);
-            (end == text.len()).then(|| zeros_end(text, from..end)..end)
-        };
-        match &text[at..] {
-            b"Infinity" => return Some(special(DecimalForm::Infinite, 0..0)),
-            [b'N', b'a', b'N', ..] => return Some(special(DecimalForm::Nan, payload(at + 3)?)),
-            [b's', b'N', b'a', b'N', ..] => {
-                return Some(special(DecimalForm::SignalingNan, payload(at + 4)?));
-            }
-            _ => {}
-        }
-        let whole = at..digits_end(text, at);
-        at = whole.end;
-        let mut fraction = at..at;
-        if text.get(at) == Some(&b'.') {
-            fraction = at + 1..digits_end(text, at + 1);
-            at = fraction.end;
-            if fraction.is_empty() {
-                return None;
-            }
-        }
-        if whole.is_empty() {
-            return None;
-        }
-        let mut exponent = 0;
-        if let Some(b'e' | b'E') = text.get(at) {
-            // The sign is optional, as where the exponent is an int that was formatted.
-            exponent = std::str::from_utf8(&text[at + 1..]).ok()?.parse().ok()?;
-        } else if at != text.len() {
-            return None;
-        }
-        exponent = i64::checked_sub(exponent, i64::try_from(fraction.len()).ok()?)?;
-        let mut whole = zeros_end(text, whole.clone())..whole.end;
-        if whole.is_empty() {
-            fraction.start = zeros_end(text, fraction.clone());
-            if fraction.is_empty() {
-                // The last zero.
-                whole = at - 1..at;
-                fraction = at..at;
-            }
-        }
-        let count = i64::try_from(whole.len() + fraction.len()).ok()?;
-        let zero = whole.len() == 1 && text[whole.start] == b'0';
-        let most = if zero {
-            exponent
-        } else {
-            exponent.checked_add(count - 1)?
-        };
-        (most <= MAX_ADJUSTED && exponent >= MIN_EXPONENT).then_some(Self {
-            negative,
-            form: DecimalForm::Finite,
-            whole,
-            fraction,
-            exponent,
-        })
-    }
-}
-
-/// Where the run of digits that begins at `from` ends.
-fn digits_end(text: &[u8], from: usize) -> usize {
-    let digits = text[from..].iter().take_while(|byte| byte.is_ascii_digit());
-    from + digits.count()
-}
-
-/// Where the zeros at the start of a run of digits end.
-fn zeros_end(text: &[u8], digits: Range<usize>) -> usize {
-    let zeros = text[digits.clone()]
-        .iter()
-        .take_while(|byte| **byte == b'0');
-    digits.start + zeros.count()
-}
-
 /// A `fractions.Fraction`, in lowest terms.
 ///
-/// `Display` gives what `str()` gives in Python; it takes time quadratic in the digits.
+/// `Display` gives what `str()` gives in Python; it takes time quadratic in the digits, and so does
+/// decoding: under the default limits there is work enough for some 2,400 digits above and below each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fraction<'d> {
     /// An int.
@@ -279,14 +56,6 @@ impl<'d> Value<'d> {
                 let [re, im] = self.arena().complexes[index as usize];
                 Some(Complex { re, im })
             }
-            _ => None,
-        }
-    }
-
-    /// A Decimal.
-    pub fn decimal(self) -> Option<Decimal<'d>> {
-        match self.node() {
-            Node::Decimal(index) => Some(Decimal::of(self.arena(), index)),
             _ => None,
         }
     }
@@ -341,35 +110,6 @@ impl Machine<'_, '_> {
         }
     }
 
-    fn decimal_text(&mut self, bytes: Bytes) -> Step<NodeId> {
-        self.charge(u64::from(bytes.len) / 32)?;
-        let text = self.arena.bytes(bytes);
-        let parsed = DecimalText::parse(text).ok_or(Malformed::Arguments)?;
-        // Digits in one piece stay where they are. The offsets are within the text, hence within 32 bits.
-        let piece = |range: &Range<usize>| Bytes {
-            start: bytes.start + range.start as u32,
-            len: range.len() as u32,
-            flags: bytes.flags,
-        };
-        let digits = if parsed.fraction.is_empty() {
-            piece(&parsed.whole)
-        } else if parsed.whole.is_empty() {
-            piece(&parsed.fraction)
-        } else {
-            let both = [&text[parsed.whole.clone()], &text[parsed.fraction.clone()]].concat();
-            self.own(&both, false)?
-        };
-        self.room()?;
-        self.arena
-            .push_decimal(DecimalData {
-                negative: parsed.negative,
-                form: parsed.form,
-                digits,
-                exponent: parsed.exponent,
-            })
-            .map_err(|full| self.full(full))
-    }
-
     /// `3/4` or `3`: how older versions write a Fraction.
     fn fraction_text(&mut self, bytes: Bytes) -> Step<NodeId> {
         self.charge(u64::from(bytes.len) / 32)?;
@@ -401,9 +141,16 @@ impl Machine<'_, '_> {
 
     /// A Fraction of two ints, brought into lowest terms.
     fn fraction(&mut self, numerator: NodeId, denominator: NodeId) -> Step<NodeId> {
-        let (n, d) = match (self.arena.node(numerator), self.arena.node(denominator)) {
-            (Node::Int(n), Node::Int(d)) => (i128::from(n), i128::from(d)),
-            _ => return self.big_fraction(numerator, denominator),
+        let small = |id| match self.arena.node(id) {
+            Node::Int(int) => Some(i128::from(int)),
+            // Far enough from its bounds for whatever is done below.
+            Node::BigInt(index) => Some(&self.arena.big_ints[index as usize])
+                .filter(|int| int.bits() < 127)?
+                .to_i128(),
+            _ => None,
+        };
+        let (Some(n), Some(d)) = (small(numerator), small(denominator)) else {
+            return self.big_fraction(numerator, denominator);
         };
         if d == 0 {
             return Err(Malformed::Arguments.into());
@@ -438,7 +185,8 @@ impl Machine<'_, '_> {
         let divisor = if rest.is_zero() {
             d.clone()
         } else {
-            self.charge(d_words.saturating_mul(d_words).saturating_mul(4))?;
+            let steps = d_words.saturating_add(4).saturating_mul(d_words);
+            self.charge(steps.saturating_mul(4))?;
             rest.gcd(&d) * d.signum()
         };
         let one = BigInt::from(1);
@@ -464,5 +212,56 @@ fn big_int(arena: &Arena<'_>, id: NodeId) -> BigInt {
         Node::Int(value) => BigInt::from(value),
         Node::BigInt(index) => arena.big_ints[index as usize].clone(),
         _ => BigInt::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{Builder, DecodeErrorKind, decode};
+    use super::*;
+
+    #[test]
+    fn fractions_are_in_lowest_terms() {
+        fn fraction(n: impl Into<BigInt>, d: impl Into<BigInt>) -> String {
+            let mut builder = Builder::new();
+            let fraction = builder.fraction(n, d).unwrap();
+            let document = builder.finish(fraction).unwrap();
+            document.root().fraction().unwrap().to_string()
+        }
+        assert_eq!(fraction(0, -5), "0");
+        assert_eq!(fraction(i64::MIN, -1), "9223372036854775808");
+        assert_eq!(fraction(i64::MIN, i64::MIN), "1");
+        assert_eq!(fraction(6, 4), "3/2");
+        assert_eq!(
+            fraction(i128::MIN, -2),
+            BigInt::from(1_u128 << 126).to_string()
+        );
+        assert_eq!(
+            fraction(i128::MIN, i128::MAX),
+            format!("-{}/{}", 1_u128 << 127, i128::MAX)
+        );
+        let big: BigInt = BigInt::from(3) << 500;
+        assert_eq!(fraction(-&big, &big * 7), "-1/7");
+        assert_eq!(fraction(&big * 7, -&big), "-7");
+        assert_eq!(
+            fraction(&big + 1, big.clone()),
+            format!("{}/{big}", &big + 1)
+        );
+    }
+
+    #[test]
+    fn the_cost_of_lowest_terms_is_bounded() {
+        // Two ints of a megabyte each, and nearly no common factor: minutes of work.
+        let mut stream = b"\x80\x04cfractions\nFraction\n".to_vec();
+        for filler in [0x55, 0x33] {
+            stream.extend(b"\x8b\x40\x42\x0f\x00");
+            stream.extend(std::iter::repeat_n(filler, 1_000_000));
+        }
+        stream.extend(b"\x86R.");
+        let error = decode(&stream).unwrap_err();
+        let limit = LimitKind::WorkSteps;
+        assert!(
+            matches!(error.kind(), DecodeErrorKind::Limit { limit: found, .. } if *found == limit)
+        );
     }
 }

@@ -79,8 +79,9 @@ impl<'d> Path<'d> {
         self.parts().next().is_some_and(|first| {
             let first = first.as_generalised_utf8();
             if self.class.is_windows() {
-                let anchor = WindowsAnchor::of(first);
-                anchor.root || !anchor.drive.is_empty()
+                // A name holds no backslash, and is no letter and colon.
+                let drive = matches!(first, [letter, b':'] if letter.is_ascii_alphabetic());
+                drive || first.contains(&b'\\')
             } else {
                 first.starts_with(b"/")
             }
@@ -312,5 +313,97 @@ impl Machine<'_, '_> {
         let content = self.arena.bytes(piece);
         piece.flags.surrogates = text::generalised_utf8(content).ok_or(Malformed::Utf8)?;
         self.make(Node::Str(piece))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{Builder, DecodeErrorKind, Document, LimitKind, decode};
+    use super::*;
+
+    fn path(class: PathClass, texts: &[&str]) -> Document<'static> {
+        let mut builder = Builder::new();
+        let path = builder.path(class, texts).unwrap();
+        builder.finish(path).unwrap()
+    }
+
+    #[track_caller]
+    fn check(class: PathClass, texts: &[&str], parts: &[&str], whole: &str) {
+        let document = path(class, texts);
+        let path = document.root().path().unwrap();
+        let found: Vec<_> = path.parts().map(|part| part.as_str().unwrap()).collect();
+        assert_eq!(found, parts, "{texts:?}");
+        assert_eq!(path.to_string(), whole, "{texts:?}");
+    }
+
+    #[test]
+    fn posix_paths_are_split_as_pathlib_does() {
+        let check = |texts: &[&str], parts: &[&str], whole| {
+            check(PathClass::PosixPath, texts, parts, whole);
+        };
+        check(&[], &[], ".");
+        check(&["", ".", "./"], &[], ".");
+        check(&["/", "srv", "a b"], &["/", "srv", "a b"], "/srv/a b");
+        check(&["a//b/./c/"], &["a", "b", "c"], "a/b/c");
+        check(&["..", "..", "x"], &["..", "..", "x"], "../../x");
+        check(&["//net", "x"], &["//", "net", "x"], "//net/x");
+        check(&["///net"], &["/", "net"], "/net");
+        check(&["a", "/b", "c"], &["/", "b", "c"], "/b/c");
+        check(&["a\\b", "c:"], &["a\\b", "c:"], "a\\b/c:");
+    }
+
+    #[test]
+    fn windows_paths_are_split_as_pathlib_does() {
+        let check = |texts: &[&str], parts: &[&str], whole| {
+            check(PathClass::PureWindowsPath, texts, parts, whole);
+        };
+        check(
+            &["C:\\", "Users", "x"],
+            &["C:\\", "Users", "x"],
+            "C:\\Users\\x",
+        );
+        check(&["c:", "rel"], &["c:", "rel"], "c:rel");
+        check(&["c:/a/b"], &["c:\\", "a", "b"], "c:\\a\\b");
+        check(&["c:a", "/b"], &["c:\\", "b"], "c:\\b");
+        check(&["c:a", "d:b"], &["d:", "b"], "d:b");
+        check(
+            &["//host/share", "f"],
+            &["\\\\host\\share\\", "f"],
+            "\\\\host\\share\\f",
+        );
+        check(&["\\\\host"], &["\\", "host"], "\\host");
+        check(&["//?/c:/a"], &["\\\\?\\c:\\", "a"], "\\\\?\\c:\\a");
+        check(
+            &["\\\\?\\UNC\\host\\share\\f"],
+            &["\\\\?\\UNC\\host\\share\\", "f"],
+            "\\\\?\\UNC\\host\\share\\f",
+        );
+        check(&["a", "b/c\\d"], &["a", "b", "c", "d"], "a\\b\\c\\d");
+        check(&["\u{3bb}:"], &["\u{3bb}:"], "\u{3bb}:");
+    }
+
+    #[test]
+    fn parts_that_are_whole_texts_are_those_texts() {
+        let stream = b"\x80\x04cpathlib\nPurePath\n\x8c\x01a\x94\x8c\x03b/c\x86R.";
+        let document = decode(stream).unwrap();
+        // The class is no object of its own; two texts, their tuple, the path, and `b` and `c`.
+        assert_eq!(document.root().path().unwrap().parts().len(), 3);
+        assert_eq!(document.node_count(), 7);
+    }
+
+    #[test]
+    fn the_parts_of_a_text_that_is_used_often_are_charged_each_time() {
+        let mut stream = b"\x80\x04(cpathlib\nPath\n\x940X\x20\x4e\x00\x00".to_vec();
+        stream.extend(b"a/".repeat(10_000));
+        stream.extend(b"\x85\x940");
+        for _ in 0..100 {
+            stream.extend(b"h\x00h\x01R");
+        }
+        stream.extend(b"t.");
+        let error = decode(&stream).unwrap_err();
+        let limit = LimitKind::WorkSteps;
+        assert!(
+            matches!(error.kind(), DecodeErrorKind::Limit { limit: found, .. } if *found == limit)
+        );
     }
 }

@@ -560,3 +560,64 @@ fn state_bytes<const N: usize>(arena: &Arena<'_>, id: NodeId) -> Option<[u8; N]>
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted_from_1970() {
+        let days = |year, month, day| Date { year, month, day }.unix_days();
+        assert_eq!(days(1970, 1, 1), 0);
+        assert_eq!(days(1969, 12, 31), -1);
+        assert_eq!(days(2000, 2, 29), 11_016);
+        assert_eq!(days(2000, 3, 1), 11_017);
+        assert_eq!(days(1, 1, 1), -719_162);
+        assert_eq!(days(9999, 12, 31), 2_932_896);
+        // Each day is one more than the day before. The calendar repeats every 400 years.
+        let mut expected = days(1, 1, 1);
+        for year in 1..=801 {
+            for month in 1..=12 {
+                for day in (1..=31).filter(|day| {
+                    Date {
+                        year,
+                        month,
+                        day: *day,
+                    }
+                    .is_valid()
+                }) {
+                    assert_eq!(days(year, month, day), expected);
+                    expected += 1;
+                }
+            }
+        }
+        assert_eq!(expected, days(802, 1, 1));
+    }
+
+    #[test]
+    fn timedeltas_have_one_form_and_bounds() {
+        let parts = |days, seconds, microseconds| {
+            Timedelta::new(days, seconds, microseconds)
+                .map(|delta| (delta.days, delta.seconds, delta.microseconds))
+        };
+        assert_eq!(parts(0, 0, -1), Some((-1, 86_399, 999_999)));
+        assert_eq!(parts(1, -86_400, 0), Some((0, 0, 0)));
+        assert_eq!(parts(0, 86_400, 1_000_000), Some((1, 1, 0)));
+        assert_eq!(parts(-999_999_999, 0, 0), Some((-999_999_999, 0, 0)));
+        assert_eq!(parts(-999_999_999, 0, -1), None);
+        assert_eq!(
+            parts(999_999_999, 86_399, 999_999),
+            Some((999_999_999, 86_399, 999_999))
+        );
+        assert_eq!(parts(999_999_999, 86_399, 1_000_000), None);
+        assert_eq!(parts(i64::MAX, i64::MAX, i64::MAX), None);
+        assert_eq!(parts(i64::MIN, i64::MIN, i64::MIN), None);
+    }
+
+    #[test]
+    fn durations_are_not_negative() {
+        let duration = |microseconds| Timedelta::new(0, 0, microseconds).unwrap().to_duration();
+        assert_eq!(duration(1_500_000), Some(Duration::from_millis(1500)));
+        assert_eq!(duration(-1), None);
+    }
+}
