@@ -46,10 +46,12 @@ enum Command {
     },
     /// Call a function and print its result, as JSON
     #[command(
-        after_help = "What JSON lacks is printed as an object: {\"$bytes\": \"<base64>\"}, \
-                      {\"$bytearray\": \"<base64>\"}, {\"$set\": [...]}, {\"$frozenset\": [...]}, \
-                      {\"$float\": \"nan\"}, {\"$dict\": [[key, value], ...]} for keys that are \
-                      not str. Tuples are printed as arrays."
+        after_help = "What JSON lacks is printed as an object with one key that begins with $, such as \
+                      {\"$bytes\": \"<base64>\"}, {\"$set\": [...]}, {\"$float\": \"nan\"}, \
+                      {\"$exception\": {\"class\": ..., \"args\": [...]}}, {\"$record\": {...}}, and \
+                      {\"$dict\": [[key, value], ...]} for keys that are not str. Tuples and deques are \
+                      printed as arrays; dates, times, Decimal, Fraction, UUID and paths as strings. The \
+                      documentation of agentix_reference_host::json has the whole table."
     )]
     Call(Call),
     /// Show what a pickle holds, without carrying any of it out

@@ -1,12 +1,16 @@
-//! The pickle vectors through `inspect`: it ends with each, and shows the values that they hold.
+//! The pickle vectors through `inspect` and JSON: each ends, and shows the values that the vectors hold.
 
 use std::collections::{HashMap, VecDeque};
 
+use agentix_protocol::safepickle::{self, Kind};
 use agentix_reference_host::inspect::{Bounds, Format, Options, Verdict, inspect};
+use agentix_reference_host::json::{self, JsonError};
 use serde_json::{Value, json};
 
 /// Types of nodes that are shown as opaque until the decoder has value types for them.
 const NO_ACCESSORS_YET: &[&str] = &["dtype", "ndarray"];
+
+const NO_JSON_YET: &[Kind] = &[Kind::Dtype, Kind::Ndarray, Kind::NumpyScalar];
 
 fn vectors() -> Vec<Value> {
     let path = concat!(
@@ -55,6 +59,30 @@ fn every_vector_is_shown() {
             assert_ne!(verdict, Verdict::Clean, "{id}");
         }
     }
+}
+
+/// Results of every kind have JSON. The deepest have none, and say why.
+#[test]
+fn accepted_values_are_json() {
+    let mut written = 0;
+    for vector in vectors() {
+        let (id, pickle) = (&vector["id"], pickle(&vector));
+        let Ok(document) = safepickle::decode(&pickle) else {
+            continue;
+        };
+        match json::to_string(document.root()) {
+            Ok(text) => {
+                written += 1;
+                // Of any depth, with numbers of any size.
+                let parsed = serde_json::from_str::<serde::de::IgnoredAny>(&text);
+                assert!(parsed.is_ok(), "{id}: {parsed:?}");
+            }
+            Err(JsonError::TooDeep | JsonError::TooLarge) => {}
+            Err(JsonError::Kind(kind)) => assert!(NO_JSON_YET.contains(&kind), "{id}: {kind}"),
+            Err(error) => panic!("{id}: {error}"),
+        }
+    }
+    assert!(written > 1000, "{written}");
 }
 
 /// What `--json` shows of a stream that is accepted is what the vector says, in its own form.
