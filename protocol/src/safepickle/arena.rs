@@ -182,9 +182,10 @@ impl<'a> Arena<'a> {
         }
     }
 
-    pub(super) fn into_owned(self) -> Arena<'static> {
+    /// The same objects, and the same bytes at another place.
+    pub(super) fn with_input<'b>(self, input: Cow<'b, [u8]>) -> Arena<'b> {
         Arena {
-            input: Cow::Owned(self.input.into_owned()),
+            input,
             nodes: self.nodes,
             items: self.items,
             hole: self.hole,

@@ -5,12 +5,13 @@ use std::cell::Cell;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use serde::Deserialize;
-use serde::de::value::SeqDeserializer;
 use serde::de::{self, DeserializeSeed, Visitor};
 
 use super::arena::{Node, NodeId};
 use super::de_access::{Map, Sequence, Variant};
 use super::de_error::{DeserializeError, DeserializeErrorKind};
+use super::de_kinds::found;
+use super::de_literal::{self, Literal};
 use super::value::{Kind, Text, Value};
 
 /// How many levels of a type [`from_value`] follows: containers, options, newtypes and enums each
@@ -31,17 +32,27 @@ const BASE_WORK: u64 = 16_777_216;
 /// | `float` | `f64`, `f32` |
 /// | `str` | `String`, `&str`, `char`, enum variant without content |
 /// | `bytes`, `bytearray` | bytes as serde has them (`serde_bytes`), `&[u8]` from `bytes`, `Vec<u8>` |
-/// | `list`, `tuple` | sequences, tuples, arrays |
+/// | `list`, `tuple`, `deque` | sequences, tuples, arrays |
 /// | `set`, `frozenset` | sequences and sets |
-/// | `dict` | structs and maps; keys of any type |
+/// | `range` | sequences, tuples and arrays of integers |
+/// | `complex` | sequences, tuples and arrays of two floats |
+/// | `dict`, `OrderedDict`, `Counter`, `defaultdict` | structs and maps; keys of any type |
 /// | `dict` of one entry | enum variant with content, as in JSON |
+/// | `Decimal`, `Fraction`, `UUID`, paths | `String`: what `str()` gives in Python |
+/// | `date`, `time`, `datetime` | `String`: what `isoformat()` gives, as types of dates for serde read it |
+/// | `timedelta` | floats, in seconds; [`Duration`](std::time::Duration) |
+/// | record | structs and maps of its attributes, else of its keyword arguments; sequences, tuples and arrays of what was appended to it, else of its arguments |
 ///
-/// A `bool` is not taken for an `int`. A `str` with surrogate code points is no Rust string. An error
-/// says where: `result["scores"][3]: expected float, found str`.
+/// So a dataclass, whose attributes are its state, becomes a struct, and a `NamedTuple`, which has
+/// arguments, a tuple struct. For more than that, see [`FromRecord`](super::FromRecord).
+///
+/// A `bool` is not taken for an `int`. A `str` with surrogate code points is no Rust string. What is not
+/// in the table (slices, time zones, exceptions, classes as values) has accessors on [`Value`], and
+/// is no plain value. An error says where: `result["scores"][3]: expected float, found str`.
 ///
 /// Shared parts are walked as often as they are referred to, so a small document may unfold into a
 /// large value. Allowed are 16,777,216 steps, or 16 for each object reference of the document if that
-/// is more; a step is one object, or 64 bytes of one.
+/// is more; a step is one object, one int of a range, or 64 bytes of one.
 ///
 /// # Errors
 ///
@@ -109,18 +120,24 @@ impl<'c, 'd> Deserializer<'c, 'd> {
             }
             _ => 1,
         };
-        let Some(left) = self.context.left.get().checked_sub(cost) else {
+        self.charge(cost)?;
+        Ok(Self { value, ..self })
+    }
+
+    /// Takes steps from what is allowed.
+    pub(super) fn charge(&self, steps: u64) -> Result<(), DeserializeError> {
+        let Some(left) = self.context.left.get().checked_sub(steps) else {
             return Err(DeserializeErrorKind::TooMuchWork {
                 allowed: self.context.allowed,
             }
             .into());
         };
         self.context.left.set(left);
-        Ok(Self { value, ..self })
+        Ok(())
     }
 
-    fn mismatch(&self, expected: &str) -> DeserializeError {
-        DeserializeError::mismatch(expected, self.value.kind().name())
+    pub(super) fn mismatch(&self, expected: &str) -> DeserializeError {
+        DeserializeError::mismatch(expected, &found(self.value))
     }
 
     fn int<T>(&self, name: &'static str) -> Result<T, DeserializeError>
@@ -135,7 +152,7 @@ impl<'c, 'd> Deserializer<'c, 'd> {
         fits.ok_or_else(|| self.out_of_range(name))
     }
 
-    fn out_of_range(&self, target: &'static str) -> DeserializeError {
+    pub(super) fn out_of_range(&self, target: &'static str) -> DeserializeError {
         let found = format!("{:?}", self.value);
         DeserializeErrorKind::OutOfRange { target, found }.into()
     }
@@ -148,6 +165,11 @@ impl<'c, 'd> Deserializer<'c, 'd> {
                 .to_f64()
                 .filter(|float| float.is_finite())
                 .ok_or_else(|| self.out_of_range("f64")),
+            // Below 2^53, or a double is exact to a second at least.
+            Node::Timedelta { .. } => Ok(self
+                .value
+                .timedelta()
+                .map_or(0.0, |timedelta| timedelta.total_microseconds() as f64 / 1e6)),
             _ => Err(self.mismatch("float")),
         }
     }
@@ -172,12 +194,10 @@ impl<'c, 'd> Deserializer<'c, 'd> {
         }
     }
 
-    /// The ids of a list or tuple, and of a set if `sets`.
-    fn sequence(&self, sets: bool) -> Option<&'d [NodeId]> {
-        match self.value.node() {
-            Node::List(span) | Node::Tuple(span) => Some(self.value.arena().span(span)),
-            Node::Set(span) | Node::Frozenset(span) if sets => Some(self.value.arena().span(span)),
-            _ => None,
+    fn visit_str<V: Visitor<'d>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
+        match self.written()? {
+            Some(text) => visitor.visit_string(text),
+            None => visitor.visit_borrowed_str(self.str()?),
         }
     }
 
@@ -187,7 +207,7 @@ impl<'c, 'd> Deserializer<'c, 'd> {
         sets: bool,
         expected: &str,
     ) -> Result<V::Value, DeserializeError> {
-        if let Some(ids) = self.sequence(sets) {
+        if let Some(ids) = self.items(sets) {
             let mut access = Sequence {
                 of: self.deeper()?,
                 ids,
@@ -200,37 +220,29 @@ impl<'c, 'd> Deserializer<'c, 'd> {
                 Err(too_long(access.next, ids.len()))
             };
         }
-        match self.value.node() {
-            Node::Bytes(bytes) | Node::Bytearray(bytes) => {
-                let bytes = self.value.raw_bytes(bytes);
-                let mut access = SeqDeserializer::<_, DeserializeError>::new(bytes.iter().copied());
-                let value = visitor.visit_seq(&mut access)?;
-                match de::SeqAccess::size_hint(&access) {
-                    None | Some(0) => Ok(value),
-                    Some(left) => Err(too_long(bytes.len() - left, bytes.len())),
-                }
+        let mut literals = de_literal::sequence(&self).ok_or_else(|| self.mismatch(expected))?;
+        let value = visitor.visit_seq(&mut literals)?;
+        match literals.left() {
+            0 => Ok(value),
+            left => {
+                let visited = literals.visited();
+                Err(too_long(visited, visited.saturating_add(left)))
             }
-            _ => Err(self.mismatch(expected)),
         }
     }
 
     fn visit_map<V: Visitor<'d>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        match self.value.node() {
-            Node::Dict(span) => {
-                let ids = self.value.arena().span(span);
-                let mut access = Map {
-                    of: self.deeper()?,
-                    ids,
-                    next: 0,
-                };
-                let value = visitor.visit_map(&mut access)?;
-                if access.next == ids.len() {
-                    Ok(value)
-                } else {
-                    Err(too_long(access.next / 2, ids.len() / 2))
-                }
-            }
-            _ => Err(self.mismatch("dict")),
+        let ids = self.entries().ok_or_else(|| self.mismatch("dict"))?;
+        let mut access = Map {
+            of: self.deeper()?,
+            ids,
+            next: 0,
+        };
+        let value = visitor.visit_map(&mut access)?;
+        if access.next == ids.len() {
+            Ok(value)
+        } else {
+            Err(too_long(access.next / 2, ids.len() / 2))
         }
     }
 }
@@ -267,15 +279,20 @@ impl<'d> de::Deserializer<'d> for Deserializer<'_, 'd> {
                 }
             }
             Node::Float(float) => visitor.visit_f64(float),
-            Node::Str(_) => visitor.visit_borrowed_str(self.str()?),
+            Node::Timedelta { .. } => visitor.visit_f64(self.float()?),
+            Node::Str(_)
+            | Node::Decimal(_)
+            | Node::Fraction { .. }
+            | Node::Uuid(_)
+            | Node::Date(_)
+            | Node::Time { .. }
+            | Node::Datetime { .. }
+            | Node::Path { .. } => self.visit_str(visitor),
             Node::Bytes(bytes) | Node::Bytearray(bytes) => {
                 visitor.visit_borrowed_bytes(self.value.raw_bytes(bytes))
             }
-            Node::List(_) | Node::Tuple(_) | Node::Set(_) | Node::Frozenset(_) => {
-                self.visit_sequence(visitor, true, "list")
-            }
-            Node::Dict(_) => self.visit_map(visitor),
-            _ => Err(self.mismatch("plain value")),
+            _ if self.entries().is_some() => self.visit_map(visitor),
+            _ => self.visit_sequence(visitor, true, "plain value"),
         }
     }
 
@@ -345,7 +362,7 @@ impl<'d> de::Deserializer<'d> for Deserializer<'_, 'd> {
     }
 
     fn deserialize_str<V: Visitor<'d>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        visitor.visit_borrowed_str(self.str()?)
+        self.visit_str(visitor)
     }
 
     fn deserialize_string<V: Visitor<'d>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
@@ -353,7 +370,7 @@ impl<'d> de::Deserializer<'d> for Deserializer<'_, 'd> {
     }
 
     fn deserialize_bytes<V: Visitor<'d>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        if self.sequence(false).is_some() {
+        if self.items(false).is_some() {
             // A list of ints is taken by visitors that take sequences.
             return self.visit_sequence(visitor, false, "bytes");
         }
@@ -431,11 +448,21 @@ impl<'d> de::Deserializer<'d> for Deserializer<'_, 'd> {
 
     fn deserialize_struct<V: Visitor<'d>>(
         self,
-        _: &'static str,
-        _: &'static [&'static str],
+        name: &'static str,
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeserializeError> {
-        self.visit_map(visitor)
+        match self.value.timedelta() {
+            Some(timedelta) if (name, fields) == ("Duration", &["secs", "nanos"]) => {
+                let duration = timedelta.to_duration();
+                let duration = duration.ok_or_else(|| self.out_of_range("Duration"))?;
+                let parts = [duration.as_secs().into(), duration.subsec_nanos().into()];
+                visitor.visit_map(de::value::MapDeserializer::new(
+                    fields.iter().copied().zip(parts.map(Literal::Int)),
+                ))
+            }
+            _ => self.visit_map(visitor),
+        }
     }
 
     fn deserialize_enum<V: Visitor<'d>>(

@@ -7,7 +7,9 @@
 //!
 //! - [`from_slice`] decodes into a type; [`decode`] into a [`Document`]; [`from_value`] goes from the
 //!   second to the first. [`Decoder`] does the same under a [`Policy`] and [`Limits`] of your own.
-//! - [`to_vec`] encodes a type, [`encode`] a document or a part of one.
+//! - [`to_vec`] encodes a type, [`encode`] a document or a part of one; [`to_value`] goes from a type
+//!   to a document, and [`Builder`] makes one object by object.
+//! - [`FromRecord`] is for classes of yours: what Python pickles of them becomes a type of yours.
 //!
 //! ```
 //! use agentix_protocol::safepickle::{self, Protocol};
@@ -42,10 +44,13 @@ mod copy;
 mod de;
 mod de_access;
 mod de_error;
+mod de_kinds;
+mod de_literal;
 mod depth;
 mod encode;
 mod error;
 mod forms;
+mod from_record;
 mod keys;
 mod known;
 mod leaf;
@@ -73,11 +78,12 @@ pub use de::{MAX_TYPE_DEPTH, from_value, from_value_seed};
 pub use de_error::{DeserializeError, DeserializeErrorKind, PathSegment};
 pub use encode::encode;
 pub use error::{DecodeError, DecodeErrorKind, Error, Malformed, TextRule, Unsupported};
+pub use from_record::FromRecord;
 pub use limits::{LimitKind, Limits};
 pub use machine::Event;
 pub use opcode::Opcode;
 pub use policy::Policy;
-pub use ser::to_vec;
+pub use ser::{to_value, to_vec};
 pub use types::decimal::{Decimal, DecimalForm};
 pub use types::exception::{Exception, ExceptionClass};
 pub use types::number::{Complex, Fraction};
@@ -120,6 +126,16 @@ impl Decoder {
     /// limit or needs what is not supported. There is no partial value then.
     pub fn decode<'a>(&self, input: &'a [u8]) -> Result<Document<'a>, DecodeError> {
         machine::run(&self.policy, &self.limits, input)
+    }
+
+    /// [`Decoder::decode`] for bytes that the document is to own. They are not copied.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Decoder::decode`].
+    pub fn decode_owned(&self, input: Vec<u8>) -> Result<Document<'static>, DecodeError> {
+        let without = self.decode(&input)?.with_input(Vec::new());
+        Ok(without.with_input(input))
     }
 
     /// [`Decoder::decode`], and tells `observe` of each instruction that is carried out and of each

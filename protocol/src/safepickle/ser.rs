@@ -4,7 +4,12 @@ use std::collections::HashMap;
 
 use serde::ser::{self, Serialize};
 
+use super::Decoder;
+use super::error::{DecodeErrorKind, Malformed};
+use super::limits::Limits;
 use super::opcode::Opcode;
+use super::policy::Policy;
+use super::value::Document;
 use super::writer::{BATCH, EncodeError, Protocol, Writer};
 
 /// Encodes a value of yours as a pickle.
@@ -41,6 +46,37 @@ pub fn to_vec<T: Serialize + ?Sized>(
     };
     value.serialize(&mut serializer)?;
     Ok(serializer.writer.finish())
+}
+
+/// Converts a value of yours into a document, by the rules of [`to_vec`].
+///
+/// ```
+/// use agentix_protocol::safepickle::{self, from_value};
+/// let document = safepickle::to_value(&[("a", 1), ("b", 2)])?;
+/// assert_eq!(format!("{document:?}"), "(('a', 1), ('b', 2))");
+/// assert_eq!(from_value::<Vec<(String, u8)>>(document.root())?[1].1, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As for [`to_vec`]; besides, [`EncodeError::Unhashable`] for a key that Python cannot have in a dict,
+/// and [`EncodeError::TooLarge`].
+pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Document<'static>, EncodeError> {
+    // By way of a pickle, so that there is one set of rules, and one place for the bytes.
+    let pickle = to_vec(value, Protocol::LATEST)?;
+    let limits = Limits::default()
+        .input_bytes(u64::MAX)
+        .nodes(u64::MAX)
+        .owned_bytes(u64::MAX)
+        .memo_entries(u64::MAX)
+        .work_steps(u64::MAX, 0);
+    let decoded = Decoder::new(Policy::agentix(), limits).decode_owned(pickle);
+    decoded.map_err(|error| match error.kind() {
+        DecodeErrorKind::Malformed(Malformed::Unhashable(kind)) => EncodeError::Unhashable(*kind),
+        // What is written is read, unless it is too large.
+        _ => EncodeError::TooLarge,
+    })
 }
 
 struct Serializer {

@@ -181,9 +181,15 @@ impl<'a> Document<'a> {
     }
 
     /// The same document with a copy of what it borrowed.
-    pub fn into_owned(self) -> Document<'static> {
+    pub fn into_owned(mut self) -> Document<'static> {
+        let input = std::mem::take(&mut self.arena.input).into_owned();
+        self.with_input(input)
+    }
+
+    /// The same document, with these as the bytes that it was decoded from.
+    pub(super) fn with_input(self, input: Vec<u8>) -> Document<'static> {
         Document {
-            arena: self.arena.into_owned(),
+            arena: self.arena.with_input(Cow::Owned(input)),
             root: self.root,
             consumed: self.consumed,
         }

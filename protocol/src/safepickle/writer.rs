@@ -75,6 +75,12 @@ pub enum EncodeError {
     /// after it was made, and no stream can say it.
     #[error("a {0} is made of itself, so that there is no order to write it in")]
     MadeOfItself(Kind),
+    /// A map has a key of a kind that cannot be a key of a dict.
+    #[error("a {0} cannot be a key of a dict")]
+    Unhashable(Kind),
+    /// The document would hold more than 2³² objects or bytes, or a key is nested too deeply.
+    #[error("the value is too large for a document")]
+    TooLarge,
     /// A `Serialize` implementation failed, or broke serde's contract.
     #[error("{0}")]
     Custom(String),

@@ -169,7 +169,7 @@ impl ExceptionClass {
     }
 
     /// The names of what its exceptions hold apart from arguments and attributes, in the order of
-    /// [`Exception::fields`].
+    /// [`Exception::fields`](super::Exception::fields).
     pub fn field_names(self) -> &'static [&'static str] {
         match self.layout() {
             Layout::Plain => &[],
