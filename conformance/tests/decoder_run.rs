@@ -59,6 +59,12 @@ fn each_sort_of_wrong_is_told() {
         line("bad/value", ONE, "accept", int("2")),
         line("bad/error", REFUSED, "accept", int("1")),
         line("bad/no-error", ONE, "reject", Json::Null),
+        line(
+            "bad/table",
+            ONE,
+            "accept",
+            json!({ "root": { "int": "1" } }),
+        ),
         line("any/equal", ONE, "any", int("1")),
         line("any/other", ONE, "any", int("2")),
         line("any/unknown", ONE, "any", Json::Null),
@@ -76,6 +82,7 @@ fn each_sort_of_wrong_is_told() {
             ("bad/value", "wrong"),
             ("bad/error", "wrong"),
             ("bad/no-error", "wrong"),
+            ("bad/table", "wrong"),
             ("any/equal", "any_equal"),
             ("any/other", "any_other"),
             ("any/unknown", "any_other"),
@@ -86,13 +93,13 @@ fn each_sort_of_wrong_is_told() {
     let wrong = |id: &str| told.iter().find(|line| line["vector"] == id).unwrap();
     assert_eq!(wrong("good/error")["error_kind"], "refused_global");
     assert_eq!(wrong("bad/error")["error_kind"], "refused_global");
-    for id in ["bad/value", "bad/error", "bad/no-error"] {
+    for id in ["bad/value", "bad/error", "bad/no-error", "bad/table"] {
         for field in ["expected", "found", "repeat"] {
             assert!(wrong(id)[field].is_string(), "{id} {field}");
         }
     }
     let summary = told.last().unwrap();
-    let total = json!({ "right": 2, "wrong": 3, "over_limit": 0, "crashed": 0,
+    let total = json!({ "right": 2, "wrong": 4, "over_limit": 0, "crashed": 0,
                         "any_equal": 1, "any_other": 3, "any_error": 1 });
     assert_eq!(summary["total"], total);
     assert_eq!(summary["groups"].as_array().unwrap().len(), 3);
@@ -101,7 +108,13 @@ fn each_sort_of_wrong_is_told() {
     // For people: every wrong one is there by its id.
     let run = in_file(&lines, &[]);
     assert_eq!(run.exit_status, 1);
-    for id in ["bad/value", "bad/error", "bad/no-error", "any/other"] {
+    for id in [
+        "bad/value",
+        "bad/error",
+        "bad/no-error",
+        "bad/table",
+        "any/other",
+    ] {
         assert!(
             run.stdout.contains(&format!("\n  {id}\n")),
             "{}",
@@ -114,6 +127,7 @@ fn each_sort_of_wrong_is_told() {
         ("bad/value", 1),
         ("bad/error", 1),
         ("bad/no-error", 1),
+        ("bad/table", 1),
         ("good/*", 0),
         ("any/*", 0),
     ] {
