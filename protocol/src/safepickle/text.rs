@@ -171,15 +171,28 @@ pub(super) fn push_code_point(out: &mut Vec<u8>, point: u32) {
 
 /// Whether `bytes` are generalised UTF-8, and if so, whether they hold surrogates.
 pub(super) fn generalised_utf8(bytes: &[u8]) -> Option<bool> {
-    if std::str::from_utf8(bytes).is_ok() {
+    if bytes.is_ascii() {
         return Some(false);
     }
+    let mut surrogates = false;
     let mut rest = bytes;
-    while !rest.is_empty() {
-        let (_, after) = next_code_point(rest)?;
+    loop {
+        // ASCII, eight bytes at a time up to the first byte that is not.
+        while let Some((word, after)) = rest.split_first_chunk() {
+            let high = u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+            if high != 0 {
+                rest = &rest[high.trailing_zeros() as usize / 8..];
+                break;
+            }
+            rest = after;
+        }
+        if rest.is_empty() {
+            return Some(surrogates);
+        }
+        let (point, after) = next_code_point(rest)?;
+        surrogates |= (0xd800..0xe000).contains(&point);
         rest = after;
     }
-    Some(true)
 }
 
 /// The first code point of generalised UTF-8, and what follows. `None` at the end or if it is not.
