@@ -207,6 +207,53 @@ fn equal_elements_are_paired_by_what_else_refers_to_them() {
     }
 }
 
+/// Exceptions are hashed by identity: a set may hold equal ones, which hold the set in turn.
+#[test]
+fn equal_exceptions_that_hold_their_set() {
+    let error: &[u8] = b"cbuiltins\nValueError\n)R";
+    let state: &[u8] = b"}\x8c\x01sh\0sb";
+    // ({a, b}, a, b), where a.s and b.s are the set.
+    let stream = [
+        b"\x8fq\0(",
+        error,
+        b"q\x01",
+        state,
+        error,
+        b"q\x02",
+        state,
+        b"\x90h\x01h\x02\x87.",
+    ]
+    .concat();
+    let table = |elements: [usize; 2], last: usize| {
+        let error = json!({ "t": "exception", "class": ["builtins", "ValueError"], "args": [],
+                            "attrs": [["s", { "ref": 1 }]] });
+        graph(json!([
+            { "t": "tuple", "items": [{ "ref": 1 }, { "ref": 2 }, { "ref": last }] },
+            { "t": "set", "items": elements.map(|element| json!({ "ref": element })) },
+            error, error, error,
+        ]))
+    };
+    assert_eq!(check(&stream, table([2, 3], 3)), Ok(()));
+    assert_eq!(check(&stream, table([3, 2], 3)), Ok(()));
+    assert!(check(&stream, table([2, 3], 2)).is_err());
+    assert!(check(&stream, table([2, 3], 4)).is_err());
+    assert!(check(&stream, table([4, 3], 3)).is_err());
+}
+
+/// Many that hold the same: the first way to pair them is right, and is found without keeping every other in mind.
+#[test]
+fn many_equal_exceptions() {
+    const COUNT: usize = 1000;
+    let mut stream = b"\x8f(cbuiltins\nValueError\nq\0)R".to_vec();
+    stream.extend(b"h\0)R".repeat(COUNT - 1));
+    stream.extend_from_slice(b"\x90.");
+    let mut nodes = vec![json!({ "t": "set",
+        "items": (1..=COUNT).map(|element| json!({ "ref": element })).collect::<Vec<_>>() })];
+    let error = json!({ "t": "exception", "class": ["builtins", "ValueError"], "args": [] });
+    nodes.extend(vec![error; COUNT]);
+    assert_eq!(check(&stream, graph(nodes.into())), Ok(()));
+}
+
 /// Neither depth nor sharing costs stack or more than its length.
 #[test]
 fn deep_and_shared() {

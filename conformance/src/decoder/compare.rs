@@ -16,6 +16,9 @@ use super::found;
 use super::shape::{self, Part, Shape, Step};
 use super::table::Table;
 
+/// How many pairings are kept in mind, to try another: each costs as much memory as its class has elements.
+const CHOICES: usize = 256;
+
 /// Compares a decoded value with a vector's table, identity included.
 ///
 /// Takes no machine stack, whatever the depth.
@@ -102,6 +105,8 @@ struct Matcher<'a> {
     log: Vec<(usize, NodeId)>,
     classes: Classes<'a>,
     tries: usize,
+    /// Was a pairing taken for which no other will be tried?
+    given_up: bool,
 }
 
 impl<'a> Matcher<'a> {
@@ -119,6 +124,7 @@ impl<'a> Matcher<'a> {
             log: Vec::new(),
             classes: Classes::default(),
             tries: 0,
+            given_up: false,
         }
     }
 
@@ -140,10 +146,11 @@ impl<'a> Matcher<'a> {
                 Ok(false) => return Ok(()),
                 Err(failed) => {
                     let first = first.get_or_insert(failed);
-                    if self.tries >= TRIES {
-                        first.reason = Reason::Undecided;
-                    } else if self.choose_again() {
+                    if self.tries < TRIES && self.choose_again() {
                         continue;
+                    }
+                    if self.given_up || self.tries >= TRIES {
+                        first.reason = Reason::Undecided;
                     }
                     let Failed { place, reason } = first;
                     let (place, reason) = (*place, reason.clone());
@@ -323,29 +330,27 @@ impl<'a> Matcher<'a> {
                 self.due_element(class.place, index, number, class.found[0]);
             }
             _ => {
-                self.choices.push(Choice {
-                    log: self.log.len(),
-                    rest: self.due_classes.clone(),
-                    class,
-                    chosen: 0,
-                });
-                self.carry_out_choice();
+                if self.choices.len() < CHOICES {
+                    self.choices.push(Choice {
+                        log: self.log.len(),
+                        rest: self.due_classes.clone(),
+                        class: class.clone(),
+                        chosen: 0,
+                    });
+                } else {
+                    self.given_up = true;
+                }
+                self.choose(class, 0);
             }
         }
         Ok(())
     }
 
-    /// Makes due what the last choice says.
-    fn carry_out_choice(&mut self) {
-        // Only called where there is one.
-        let Some(choice) = self.choices.last() else {
-            return;
-        };
-        let mut class = choice.class.clone();
+    /// Pairs the first expected element of a class with one of the found.
+    fn choose(&mut self, mut class: DueClass<'a>, chosen: usize) {
         let (index, number) = class.expected.remove(0);
-        let value = class.found.remove(choice.chosen);
+        let value = class.found.remove(chosen);
         let place = class.place;
-        self.due_classes = choice.rest.clone();
         self.due_classes.push_front(class);
         self.due_element(place, index, number, value);
     }
@@ -366,8 +371,10 @@ impl<'a> Matcher<'a> {
             self.due.clear();
             self.due_sets.clear();
             if left {
+                let (class, chosen) = (choice.class.clone(), choice.chosen);
+                self.due_classes = choice.rest.clone();
                 self.tries += 1;
-                self.carry_out_choice();
+                self.choose(class, chosen);
                 return true;
             }
             self.choices.pop();
