@@ -104,6 +104,13 @@ impl Machine<'_, '_> {
             How::Call => Origin::Call,
             How::New => Origin::New,
         };
+        let kwargs = match kwargs {
+            Some(kwargs) => {
+                self.charge(self.arena.children(kwargs).len() as u64)?;
+                Some(self.copied_dict(kwargs)?)
+            }
+            None => None,
+        };
         self.record(origin, Some(callee), tuple, kwargs)
     }
 

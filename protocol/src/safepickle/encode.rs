@@ -23,8 +23,7 @@ use super::writer::{EncodeError, Protocol, Writer};
 /// bytearrays, unless they are empty; below 4 globals whose names are dotted or not ASCII, and sets
 /// that hold themselves; below 5 the out-of-band buffers of
 /// [`Policy::inspect`](super::Policy::inspect). [`EncodeError::TooLong`] for what the protocol
-/// cannot state the size of. [`EncodeError::MadeOfItself`] for an object that no stream can make,
-/// which only changes to its arguments after it was made can bring about.
+/// cannot state the size of.
 pub fn encode(value: Value<'_>, protocol: Protocol) -> Result<Vec<u8>, EncodeError> {
     let survey = Survey::of(value, protocol);
     let mut encoder = Encoder {
@@ -34,7 +33,7 @@ pub fn encode(value: Value<'_>, protocol: Protocol) -> Result<Vec<u8>, EncodeErr
         objects: survey.objects,
         globals: HashMap::new(),
         steps: Vec::new(),
-        phase: Phase::Nested,
+        hoisting: survey.needs_hoisting,
     };
     if survey.needs_hoisting {
         encoder.hoist(&survey.filled)?;
@@ -66,8 +65,8 @@ struct Survey<'d> {
     objects: Objects,
     /// Objects that are made before they are filled or given a state.
     filled: Vec<NodeId>,
-    /// An object is met while what it is made of is being written, or is given as a state before it
-    /// is full. So the value cannot be written from the outside to the inside.
+    /// An object is met while what it is made of is being written: the value cannot be written from the
+    /// outside to the inside.
     needs_hoisting: bool,
 }
 
@@ -88,10 +87,6 @@ impl<'d> Survey<'d> {
         while let Some(step) = steps.pop() {
             match step {
                 Step::Value(id) => {
-                    survey.meet(id, &mut steps);
-                }
-                Step::State(id) => {
-                    survey.meet_state(id);
                     survey.meet(id, &mut steps);
                 }
                 Step::Items(mut items) => {
@@ -143,21 +138,6 @@ impl<'d> Survey<'d> {
         steps[from..].reverse();
         true
     }
-
-    /// Notes that an object is given as a state, alone or in a tuple: what it holds is taken over at
-    /// once.
-    fn meet_state(&mut self, id: NodeId) {
-        let arena = self.root.arena();
-        let parts = match arena.node(id) {
-            Node::Tuple(span) => arena.span(span),
-            _ => &[],
-        };
-        let unfinished = |id: &NodeId| {
-            let state = self.objects.state[id.index()];
-            state & (BEING_MADE | BEING_FILLED) != 0
-        };
-        self.needs_hoisting |= unfinished(&id) || parts.iter().any(unfinished);
-    }
 }
 
 /// Whether a second reference to such an object is written as one.
@@ -187,17 +167,6 @@ fn is_leaf(node: Node, protocol: Protocol) -> bool {
     }
 }
 
-/// How much of an object is written where it is met first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// All of it.
-    Nested,
-    /// It is made, and not filled.
-    Making,
-    /// As in `Making`; what can be filled has been made.
-    Filling,
-}
-
 struct Encoder<'d> {
     root: Value<'d>,
     protocol: Protocol,
@@ -207,7 +176,8 @@ struct Encoder<'d> {
     globals: HashMap<(&'d [u8], &'d [u8]), u32>,
     /// What is left to write, the next last.
     steps: Vec<Step<'d>>,
-    phase: Phase,
+    /// Everything that can be filled is made first, and filled later.
+    hoisting: bool,
 }
 
 impl<'d> Encoder<'d> {
@@ -215,13 +185,11 @@ impl<'d> Encoder<'d> {
     /// can refer to all of it. CPython instead writes a tuple inside itself, which takes quadratic time
     /// at worst, and does not end for other objects that are made of themselves.
     fn hoist(&mut self, filled: &[NodeId]) -> Result<(), EncodeError> {
-        self.phase = Phase::Making;
         for id in filled {
             if self.objects.memo[id.index()] == 0 {
                 self.run(vec![Step::Op(Opcode::POP), Step::Value(*id)])?;
             }
         }
-        self.phase = Phase::Filling;
         for states in [false, true] {
             for id in filled {
                 let mut steps = Vec::new();
@@ -252,13 +220,6 @@ impl<'d> Encoder<'d> {
         while let Some(step) = self.steps.pop() {
             match step {
                 Step::Value(id) => {
-                    self.value(id)?;
-                }
-                Step::State(id) => {
-                    if self.phase == Phase::Making {
-                        // What would have to be full is not.
-                        return Err(self.made_of_itself(id));
-                    }
                     self.value(id)?;
                 }
                 Step::Items(items) => self.items(items)?,
@@ -315,7 +276,7 @@ impl<'d> Encoder<'d> {
     fn made(&mut self, id: NodeId) {
         let state = &mut self.objects.state[id.index()];
         *state &= !BEING_MADE;
-        if *state & SHARED != 0 || self.phase != Phase::Nested {
+        if *state & SHARED != 0 || self.hoisting {
             self.objects.memo[id.index()] = self.writer.memoize() + 1;
         }
     }
@@ -352,12 +313,18 @@ impl<'d> Encoder<'d> {
         }
         let state = &mut self.objects.state[id.index()];
         if *state & BEING_MADE != 0 {
-            return Err(self.made_of_itself(id));
+            // What a stream makes of others came after them. But before they could be filled, sets were
+            // made of their elements.
+            return Err(EncodeError::NotInProtocol {
+                kind: Kind::Set,
+                protocol: self.protocol,
+                needed: Protocol::V4,
+            });
         }
         *state |= BEING_MADE;
         let from = self.steps.len();
         forms::steps(value, self.protocol, &mut self.steps);
-        if self.phase != Phase::Nested {
+        if self.hoisting {
             let made = self.steps[from..]
                 .iter()
                 .position(|step| matches!(step, Step::Made(_)));
@@ -387,22 +354,5 @@ impl<'d> Encoder<'d> {
         }
         let text: String = state.iter().map(|byte| char::from(*byte)).collect();
         self.writer.str(text.as_bytes())
-    }
-
-    /// An object has been met while it was being made.
-    fn made_of_itself(&self, id: NodeId) -> EncodeError {
-        let arena = self.root.arena();
-        let is_set =
-            |(node, state): (&Node, &u8)| matches!(node, Node::Set(_)) && state & BEING_MADE != 0;
-        let mut states = arena.nodes.iter().zip(&self.objects.state);
-        if states.any(is_set) && self.protocol < Protocol::V4 {
-            // Later protocols fill sets.
-            return EncodeError::NotInProtocol {
-                kind: Kind::Set,
-                protocol: self.protocol,
-                needed: Protocol::V4,
-            };
-        }
-        EncodeError::MadeOfItself(arena.kind(id))
     }
 }

@@ -20,8 +20,6 @@ use super::writer::{BATCH, Protocol};
 pub(super) enum Step<'d> {
     /// An object.
     Value(NodeId),
-    /// An object that is given to another as its state: a dict is read at once, so it must be full.
-    State(NodeId),
     /// Objects, one after the other.
     Items(Items<'d>),
     /// The object is made: it may be stored in the memo.
@@ -426,7 +424,7 @@ impl<'d> Form<'d, '_> {
             Origin::State => {
                 self.push(class);
                 if let Some((first, rest)) = states.split_first() {
-                    self.push([Step::State(*first), Step::Op(Opcode::BUILD)]);
+                    self.state(*first);
                     states = rest;
                 }
             }
@@ -451,7 +449,30 @@ impl<'d> Form<'d, '_> {
         }
         self.push([Step::Filled]);
         for state in states {
-            self.push([Step::State(*state), Step::Op(Opcode::BUILD)]);
+            self.state(*state);
         }
+    }
+
+    /// A state of a record: dicts, alone or in a pair, are no objects of their own.
+    fn state(&mut self, state: NodeId) {
+        let arena = self.root.arena();
+        match (arena.node(state), self.children(state)) {
+            (Node::Dict(_), _) => self.dict(state),
+            (Node::Tuple(_), [dict, slots])
+                if [dict, slots]
+                    .iter()
+                    .all(|id| matches!(arena.node(**id), Node::None | Node::Dict(_))) =>
+            {
+                for part in [*dict, *slots] {
+                    match arena.node(part) {
+                        Node::Dict(_) => self.dict(part),
+                        _ => self.op(Opcode::NONE),
+                    }
+                }
+                self.push([Step::EndTuple(2)]);
+            }
+            _ => self.push([Step::Value(state)]),
+        }
+        self.op(Opcode::BUILD);
     }
 }

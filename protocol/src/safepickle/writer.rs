@@ -71,10 +71,6 @@ pub enum EncodeError {
         /// The protocol asked for.
         protocol: Protocol,
     },
-    /// An object is made of itself. That can only come about by changing the arguments of an object
-    /// after it was made, and no stream can say it.
-    #[error("a {0} is made of itself, so that there is no order to write it in")]
-    MadeOfItself(Kind),
     /// A map has a key of a kind that cannot be a key of a dict.
     #[error("a {0} cannot be a key of a dict")]
     Unhashable(Kind),

@@ -67,6 +67,12 @@ def install():
         def __setitem__(self, key, value):
             self.__dict__.setdefault("set", []).append((key, value))
 
+        def __setstate__(self, state):
+            if isinstance(state, dict):
+                self.__dict__.update(state)
+            else:
+                self.state = state
+
     Items.__module__, Items.__qualname__ = "app", "Items"
     app.Items = Items
 

@@ -37,9 +37,10 @@ pub(in super::super) struct RecordData {
     pub(in super::super) class: Option<NodeId>,
     /// A tuple.
     pub(in super::super) args: NodeId,
-    /// A dict.
+    /// A dict that is no object of the stream.
     pub(in super::super) kwargs: Option<NodeId>,
-    /// A list that is no object of the stream: every state that was given, in order.
+    /// A list that is no object of the stream: every state that was given, in order. Those that are dicts
+    /// or pairs of dicts are copies that are no objects of the stream either.
     pub(in super::super) states: Option<NodeId>,
     /// A dict that is no object of the stream: what the states say of instance attributes.
     pub(in super::super) attrs: Option<NodeId>,
@@ -252,9 +253,33 @@ impl Machine<'_, '_> {
                 super::super::known::Known::Framework(framework) => Some(framework),
                 _ => None,
             });
+        let parts = self.state_parts(state);
+        let entries: usize = parts
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|part| self.arena.children(part).len())
+            .sum();
+        // The same large state may be given again and again.
+        self.charge(entries as u64)?;
+        let (state, copies) = match parts {
+            Some(parts) => self.copied_state(state, parts)?,
+            None => (state, [None, None]),
+        };
         let attrs = match framework {
             Some(framework) => Some(self.framework_state(framework, record.attrs, state)?),
-            None => self.plain_state(record.attrs, state)?,
+            None if copies
+                .into_iter()
+                .flatten()
+                .all(|part| self.has_names(part)) =>
+            {
+                let mut attrs = record.attrs;
+                for part in copies.into_iter().flatten() {
+                    attrs = Some(self.joined(attrs, part)?);
+                }
+                attrs
+            }
+            None => record.attrs,
         };
         let states = match record.states {
             Some(states) => states,
@@ -269,46 +294,68 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// The attributes that a state says, if it has the form that Python itself gives it.
-    fn plain_state(&mut self, attrs: Option<NodeId>, state: NodeId) -> Step<Option<NodeId>> {
-        let parts = match self.arena.node(state) {
-            Node::Dict(_) => [Some(state), None],
+    /// The dicts of a state in the form that Python itself gives it: one dict, or a pair of such or None.
+    fn state_parts(&self, state: NodeId) -> Option<[Option<NodeId>; 2]> {
+        let part = |id: NodeId| match self.arena.node(id) {
+            Node::Dict(_) => Some(Some(id)),
+            Node::None => Some(None),
+            _ => None,
+        };
+        match self.arena.node(state) {
+            Node::Dict(_) => Some([Some(state), None]),
             Node::Tuple(span) => match *self.arena.span(span) {
-                [dict, slots] => [dict, slots].map(Some),
-                _ => return Ok(attrs),
+                [dict, slots] => Some([part(dict)?, part(slots)?]),
+                _ => None,
             },
-            _ => return Ok(attrs),
-        };
-        let fits = |id: NodeId| match self.arena.node(id) {
-            Node::None => true,
-            Node::Dict(_) => self
-                .arena
-                .children(id)
-                .iter()
-                .step_by(2)
-                .all(|key| self.arena.kind(*key) == Kind::Str),
-            _ => false,
-        };
-        // The same large state may be given again and again.
-        let entries: usize = parts
-            .into_iter()
-            .flatten()
-            .map(|part| self.arena.children(part).len())
-            .sum();
-        self.keys
-            .budget
-            .charge(entries as u64)
-            .map_err(|error| self.key_error(error))?;
-        if !parts.into_iter().flatten().all(fits) {
-            return Ok(attrs);
+            _ => None,
         }
-        let mut attrs = attrs;
-        for part in parts.into_iter().flatten() {
-            if matches!(self.arena.node(part), Node::Dict(_)) {
-                attrs = Some(self.update_attrs(attrs, part)?);
+    }
+
+    /// A copy of a state of that form, and the dicts in it. In Python an object takes over what the
+    /// dicts hold, and nothing that happens to them later.
+    fn copied_state(
+        &mut self,
+        state: NodeId,
+        parts: [Option<NodeId>; 2],
+    ) -> Step<(NodeId, [Option<NodeId>; 2])> {
+        let mut copies = [None, None];
+        for (part, copy) in parts.into_iter().zip(&mut copies) {
+            if let Some(part) = part {
+                *copy = Some(self.copied_dict(part)?);
             }
         }
-        Ok(attrs)
+        if let Node::Tuple(span) = self.arena.node(state) {
+            let mut items = self.arena.span(span).to_vec();
+            for (item, copy) in items.iter_mut().zip(copies) {
+                *item = copy.unwrap_or(*item);
+            }
+            let span = self.new_span(&items)?;
+            return Ok((self.make(Node::Tuple(span))?, copies));
+        }
+        Ok((copies[0].unwrap_or(state), copies))
+    }
+
+    /// A dict that no stream can refer to, with the entries of another.
+    pub(in super::super) fn copied_dict(&mut self, dict: NodeId) -> Step<NodeId> {
+        let entries = self.arena.children(dict).to_vec();
+        let span = self.new_span(&entries)?;
+        self.make(Node::Dict(span))
+    }
+
+    fn has_names(&self, dict: NodeId) -> bool {
+        let mut keys = self.arena.children(dict).iter().step_by(2);
+        keys.all(|key| matches!(self.arena.node(*key), Node::Str(_)))
+    }
+
+    /// Attributes and more of them. The first are those of a state itself, which must stay as it is.
+    fn joined(&mut self, attrs: Option<NodeId>, more: NodeId) -> Step<NodeId> {
+        let Some(attrs) = attrs else {
+            return Ok(more);
+        };
+        self.charge(self.arena.children(attrs).len() as u64)?;
+        let joined = self.copied_dict(attrs)?;
+        self.update(joined, more)?;
+        Ok(joined)
     }
 
     /// The attributes of a record of the framework, all of its fields among them.
@@ -322,12 +369,19 @@ impl Machine<'_, '_> {
         let dict = match (framework.slots(), self.arena.node(state)) {
             (false, Node::Dict(_)) => state,
             (true, Node::Tuple(span)) => match *self.arena.span(span) {
-                [none, slots] if matches!(self.arena.node(none), Node::None) => slots,
+                [none, slots]
+                    if matches!(self.arena.node(none), Node::None)
+                        && matches!(self.arena.node(slots), Node::Dict(_)) =>
+                {
+                    slots
+                }
                 _ => return Err(wrong.into()),
             },
             _ => return Err(wrong.into()),
         };
-        let attrs = self.update_attrs(attrs, dict)?;
+        if !self.has_names(dict) {
+            return Err(wrong.into());
+        }
         let names = || {
             let keys = self.arena.children(dict).iter().step_by(2);
             keys.map(|key| match self.arena.node(*key) {
@@ -342,6 +396,6 @@ impl Machine<'_, '_> {
         if !complete || framework.slots() && names().count() > fields.len() {
             return Err(wrong.into());
         }
-        Ok(attrs)
+        self.joined(attrs, dict)
     }
 }

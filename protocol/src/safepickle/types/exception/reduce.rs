@@ -52,7 +52,13 @@ impl ExceptionData {
             (layout, args, fields)
         {
             let is_none = |id: &NodeId| matches!(arena.node(*id), Node::None);
-            if !is_none(filename2) {
+            // A state may have set a name that holds the exception.
+            let is_name = |id: &NodeId| {
+                arena.references(*id).is_empty() || matches!(arena.node(*id), Node::Path { .. })
+            };
+            if !is_name(filename) || !is_name(filename2) {
+                // They are left to a state.
+            } else if !is_none(filename2) {
                 candidates.push(MadeWith::TwoFiles([
                     *errno, *strerror, *filename, *filename2,
                 ]));
