@@ -235,6 +235,7 @@ impl<'d> Encoder<'d> {
                 },
                 Step::Float(float) => self.writer.float(float),
                 Step::Str(text) => self.writer.str(text.as_bytes())?,
+                Step::Text(text) => self.writer.str(&text)?,
                 Step::Bytes(bytes) => self.writer.bytes(bytes)?,
                 Step::TimeState(state) => self.time_state(&state)?,
                 Step::Extension(code) => self.writer.extension(code),

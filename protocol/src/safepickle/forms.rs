@@ -6,9 +6,10 @@ use super::arena::{Node, NodeId};
 use super::object::{MapClass, Object};
 use super::opcode::Opcode;
 use super::types::exception::{ExceptionData, MadeWith};
+use super::types::path::{self, PathClass};
 use super::types::record::{Origin, RecordData};
 use super::types::uuid::{Uuid, UuidSafety};
-use super::value::Value;
+use super::value::{Text, Value};
 use super::writer::{BATCH, Protocol};
 
 /// One step of writing an object.
@@ -37,6 +38,8 @@ pub(super) enum Step<'d> {
     Wide(u128),
     Float(f64),
     Str(Cow<'d, str>),
+    /// A str in generalised UTF-8.
+    Text(Vec<u8>),
     Bytes(&'d [u8]),
     /// The state of a date or time.
     TimeState(Vec<u8>),
@@ -238,9 +241,7 @@ impl<'d> Form<'d, '_> {
                 self.call(id, ("fractions", "Fraction"), parts);
             }
             Node::Uuid(index) => self.uuid(id, arena.uuids[index as usize]),
-            Node::Path { class, parts } => {
-                self.call_of(id, ("pathlib", class.name()), arena.span(parts));
-            }
+            Node::Path { class, parts } => self.path(id, class, arena.span(parts)),
             Node::Object(index) => self.object(id, &arena.objects[index as usize]),
             // The others are written without steps.
             _ => debug_assert!(false, "{:?} takes steps", arena.kind(id)),
@@ -257,6 +258,26 @@ impl<'d> Form<'d, '_> {
         self.push([Step::Global(module, name)]);
         self.tuple(args);
         self.push([Step::Op(Opcode::REDUCE), Step::Made(id)]);
+    }
+
+    fn path(&mut self, id: NodeId, class: PathClass, parts: &'d [NodeId]) {
+        self.push([Step::Global("pathlib", class.name())]);
+        if parts.len() > 3 {
+            self.op(Opcode::MARK);
+        }
+        for (at, part) in parts.iter().enumerate() {
+            let text = self.root.at(*part).as_text();
+            let content = text.map_or(&[][..], Text::as_generalised_utf8);
+            self.push([match path::spelling(class, at == 0, content) {
+                Some(spelt) => Step::Text(spelt),
+                None => Step::Value(*part),
+            }]);
+        }
+        self.push([
+            Step::EndTuple(parts.len()),
+            Step::Op(Opcode::REDUCE),
+            Step::Made(id),
+        ]);
     }
 
     /// A set before there were opcodes for sets: made from a list.

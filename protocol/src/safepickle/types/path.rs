@@ -162,6 +162,23 @@ pub(in super::super) fn split(class: PathClass, texts: &[&[u8]]) -> Vec<Part> {
     parts
 }
 
+/// How a part must be written for [`split`] to give it back, unless as it is. Python's own pickler does
+/// not take this care, and gives back another path.
+pub(in super::super) fn spelling(class: PathClass, first: bool, part: &[u8]) -> Option<Vec<u8>> {
+    let gives_back = |text: &[u8]| match split(class, &[text]).as_slice() {
+        [Part::Piece { range, .. }] => &text[range.clone()] == part,
+        [Part::Anchor(anchor)] => first && anchor == part,
+        _ => false,
+    };
+    if gives_back(part) {
+        return None;
+    }
+    // A name that looks like a drive, and a host without a share, which takes a root of its own.
+    let named = [b".\\", part].concat();
+    let rootless = part.strip_suffix(b"\\").unwrap_or(part).to_vec();
+    [named, rootless].into_iter().find(|text| gives_back(text))
+}
+
 /// The root that a text starts with, and where the rest begins. Two slashes are a root of their own,
 /// three are not.
 fn posix_anchor(text: usize, content: &[u8]) -> (Option<Part>, usize) {
@@ -380,6 +397,22 @@ mod tests {
         );
         check(&["a", "b/c\\d"], &["a", "b", "c", "d"], "a\\b\\c\\d");
         check(&["\u{3bb}:"], &["\u{3bb}:"], "\u{3bb}:");
+    }
+
+    #[test]
+    fn a_part_is_spelt_so_that_it_comes_back() {
+        let windows = |first, part: &str| {
+            let spelt = spelling(PathClass::PureWindowsPath, first, part.as_bytes());
+            spelt.map(|text| String::from_utf8(text).unwrap())
+        };
+        for part in ["a", "C:", "C:\\", "\\", "\\\\host\\share\\"] {
+            assert_eq!(windows(true, part), None, "{part}");
+        }
+        assert_eq!(windows(false, "C:").as_deref(), Some(".\\C:"));
+        assert_eq!(windows(true, "C:a").as_deref(), Some(".\\C:a"));
+        assert_eq!(windows(true, "\\\\host\\\\").as_deref(), Some("\\\\host\\"));
+        assert_eq!(spelling(PathClass::PurePosixPath, false, b"C:"), None);
+        assert_eq!(spelling(PathClass::PurePosixPath, true, b"//"), None);
     }
 
     #[test]
