@@ -75,7 +75,7 @@ def decimal_text():
         lambda: str(Decimal(int(some_digits(30))).scaleb(rng.randint(-40, 20))),
         lambda: rng.choice(["", "-"]) + some_digits(8) + rng.choice(["", "." + some_digits(8)])
         + rng.choice(["", "", "E", "e"]) + rng.choice(["", "+", "-"]) + rng.choice(["", some_digits(3)]),
-        lambda: rng.choice(["", "-"]) + rng.choice(["NaN", "sNaN", "Infinity"])
+        lambda: rng.choice(["", "-"]) + rng.choice(["NaN", "sNaN", "Infinity", "nan", "SNAN", "inf", "infinit"])
         + rng.choice(["", "", "0", "007", some_digits(5)]),
         lambda: rng.choice(["0", "1", "12345", "0.001", "-0.0"]) + "E" + str(rng.choice([
             10**18 - 1, 10**18, 10**18 - 5, 10**18 - 4, -2 * 10**18 + 3, -2 * 10**18 + 2,

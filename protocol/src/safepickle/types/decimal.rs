@@ -147,7 +147,8 @@ pub(in super::super) struct DecimalText {
 }
 
 impl DecimalText {
-    /// Reads what `str()` of a Decimal gives: no blanks, underscores or other digits than ASCII's.
+    /// Reads what `str()` of a Decimal gives, and the same with more zeros or with letters in another case:
+    /// no blanks, underscores or other digits than ASCII's.
     pub(in super::super) fn parse(text: &[u8]) -> Option<Self> {
         let negative = text.first() == Some(&b'-');
         let mut at = usize::from(negative);
@@ -162,13 +163,20 @@ impl DecimalText {
             let end = digits_end(text, from);
             (end == text.len()).then(|| zeros_end(text, from..end)..end)
         };
-        match &text[at..] {
-            b"Infinity" => return Some(special(DecimalForm::Infinite, 0..0)),
-            [b'N', b'a', b'N', ..] => return Some(special(DecimalForm::Nan, payload(at + 3)?)),
-            [b's', b'N', b'a', b'N', ..] => {
-                return Some(special(DecimalForm::SignalingNan, payload(at + 4)?));
-            }
-            _ => {}
+        // Letters may be in either case, as for the exponent.
+        let starts_with = |name: &str| {
+            let start = text.get(at..at + name.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        let rest = &text[at..];
+        if rest.eq_ignore_ascii_case(b"Infinity") || rest.eq_ignore_ascii_case(b"Inf") {
+            return Some(special(DecimalForm::Infinite, 0..0));
+        }
+        if starts_with("NaN") {
+            return Some(special(DecimalForm::Nan, payload(at + 3)?));
+        }
+        if starts_with("sNaN") {
+            return Some(special(DecimalForm::SignalingNan, payload(at + 4)?));
         }
         let whole = at..digits_end(text, at);
         at = whole.end;
@@ -314,6 +322,8 @@ mod tests {
             ("-Infinity", true, "", 0, "-Infinity"),
             ("NaN", false, "", 0, "NaN"),
             ("-sNaN0123", true, "123", 0, "-sNaN123"),
+            ("nan1", false, "1", 0, "NaN1"),
+            ("-INF", true, "", 0, "-Infinity"),
             ("NaN000", false, "", 0, "NaN"),
             (
                 "9E+999999999999999999",
@@ -353,8 +363,9 @@ mod tests {
             "1E+-1",
             "--1",
             "abc",
-            "nan",
-            "inf",
+            "na",
+            "infi",
+            "Infabcde",
             "Infinity0",
             "NaNx",
             "sNaN-1",
