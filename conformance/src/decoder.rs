@@ -2,6 +2,7 @@
 //!
 //! What is right comes from the file of vectors alone, whose format is told in `spec/vectors/pickle/README.md`.
 
+mod arrays;
 mod child;
 mod classes;
 mod compare;

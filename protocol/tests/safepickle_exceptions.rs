@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used)]
 
 use agentix_protocol::safepickle::{
-    DecodeErrorKind, Decoder, Document, ExceptionClass, Kind, LimitKind, Limits, Malformed, Policy,
-    Value, decode,
+    BuildError, Builder, DecodeErrorKind, Decoder, Document, ExceptionClass, Kind, LimitKind,
+    Limits, Malformed, Policy, Value, decode,
 };
 
 /// A call of a class with arguments.
@@ -587,4 +587,19 @@ fn messages_read_as_in_python() {
         let document = read(&stream).unwrap();
         assert_eq!(document.root().exception().unwrap().to_string(), expected);
     }
+}
+
+#[test]
+fn exceptions_are_built_by_hand() {
+    let mut builder = Builder::new();
+    let args = [builder.int(2).unwrap(), builder.str("x").unwrap()];
+    let error = builder.exception(ExceptionClass::OSError, &args).unwrap();
+    let refused = builder.exception(ExceptionClass::ExceptionGroup, &args);
+    assert_eq!(refused, Err(BuildError::Rule(Malformed::Arguments)));
+    let document = builder.finish(error).unwrap();
+    let error = document.root().exception().unwrap();
+    assert_eq!(
+        (error.class(), error.errno()),
+        (ExceptionClass::FileNotFoundError, Some(2))
+    );
 }

@@ -7,6 +7,7 @@ use agentix_protocol::safepickle::{
 };
 use num_bigint::BigInt;
 
+use super::arrays;
 use super::shape::{Content, Leaf, Part, Shape, Step};
 use super::table::ClassName;
 
@@ -54,7 +55,7 @@ fn int<'d>(value: impl Into<BigInt>) -> Part<'d, Value<'d>> {
     Part::Leaf(Leaf::Int(Cow::Owned(value.into())))
 }
 
-fn items<'d>(items: Items<'d>) -> Option<Vec<Part<'d, Value<'d>>>> {
+pub(super) fn items<'d>(items: Items<'d>) -> Option<Vec<Part<'d, Value<'d>>>> {
     items.iter().map(part).collect()
 }
 
@@ -152,6 +153,8 @@ pub(super) fn shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> {
             let path = value.path()?;
             object("pathlib", path.class().name(), path.parts().map(text))
         }
+        Kind::Dtype => arrays::dtype_shape(value)?,
+        Kind::Ndarray => arrays::array_shape(value)?,
         Kind::Record => {
             let class = value.record()?.class()?.global()?;
             Shape::new("record").class(Cow::Owned(class_name(class)))

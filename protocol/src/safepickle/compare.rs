@@ -196,9 +196,9 @@ fn same_object((_left, a): (&Arena<'_>, &Object), (_right, b): (&Arena<'_>, &Obj
         (Object::Exception(x), Object::Exception(y)) => {
             x.class == y.class && x.attrs.is_some() == y.attrs.is_some()
         }
-        (Object::Dtype(_), Object::Dtype(_))
-        | (Object::Ndarray(_), Object::Ndarray(_))
-        | (Object::NumpyScalar(_), Object::NumpyScalar(_)) => true,
+        (Object::Dtype(x), Object::Dtype(y)) => x.same_label(y),
+        (Object::Ndarray(x), Object::Ndarray(y)) => x.same_label(y),
+        (Object::NumpyScalar(_), Object::NumpyScalar(_)) => true,
         (Object::Record(x), Object::Record(y)) => {
             x.origin == y.origin && x.present() == y.present()
         }

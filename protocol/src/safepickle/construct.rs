@@ -145,6 +145,11 @@ impl Machine<'_, '_> {
             Known::Uuid => self.new_uuid(how, callee, args),
             Known::Path(_) | Known::PurePath => self.path(known, how, args),
             Known::Exception(class) if how == How::Call => self.exception(class, args),
+            Known::Dtype if how == How::Call => self.dtype(args),
+            Known::NumpyReconstruct => self.ndarray_shell(args),
+            Known::NumpyFromBuffer => self.array_from_buffer(args),
+            Known::NumpyScalar => self.numpy_scalar(args),
+            Known::CodecsEncode => self.encode_latin1(args),
             Known::Framework(_) if how == How::New && args.len() == 0 => {
                 let id = self.record(Origin::New, Some(callee), args.tuple, None)?;
                 self.expect_build(id);
@@ -270,6 +275,8 @@ impl Machine<'_, '_> {
             }
             Some(Object::Record(_)) => self.build_record(id, state),
             Some(Object::Exception(_)) => self.build_exception(id, state),
+            Some(Object::Dtype(_)) => self.build_dtype(id, state),
+            Some(Object::Ndarray(_)) => self.build_ndarray(id, state),
             Some(Object::Map { attrs, class, .. }) if *class != MapClass::DefaultDict => {
                 let updated = self.update_attrs(*attrs, state)?;
                 if let Some(Object::Map { attrs, .. }) = self.arena.object_mut(id) {

@@ -177,17 +177,9 @@ impl Copier<'_, '_, '_, '_> {
                 fields: self.id(exception.fields),
                 attrs: self.optional(exception.attrs),
             }),
-            Object::Dtype(dtype) => Object::Dtype(dtype.clone()),
-            Object::Ndarray(array) => {
-                let mut array = *array;
-                array.dtype = self.id(array.dtype);
-                Object::Ndarray(array)
-            }
-            Object::NumpyScalar(scalar) => {
-                let mut scalar = *scalar;
-                scalar.dtype = self.id(scalar.dtype);
-                Object::NumpyScalar(scalar)
-            }
+            Object::Dtype(dtype) => Object::Dtype(Box::new(dtype.with(|id| self.id(id)))),
+            Object::Ndarray(array) => Object::Ndarray(array.with(|id| self.id(id))),
+            Object::NumpyScalar(scalar) => Object::NumpyScalar(scalar.with(|id| self.id(id))),
             Object::Record(record) => Object::Record(RecordData {
                 origin: record.origin,
                 class: self.optional(record.class),

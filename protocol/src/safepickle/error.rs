@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::de_error::DeserializeError;
 use super::limits::LimitKind;
 use super::opcode::Opcode;
+use super::types::numpy::NumpyRule;
 use super::value::Kind;
 
 /// A stream that was not decoded: what was wrong, at which opcode, at which offset.
@@ -187,6 +188,9 @@ pub enum Malformed {
     /// The stream ends before an object was given the state without which it is none.
     #[error("the stream ends before an object was given its state")]
     Unbuilt,
+    /// A numpy object is none.
+    #[error("{0}")]
+    Numpy(NumpyRule),
     /// An operand is of the wrong kind.
     #[error("expected {expected}, found {found}")]
     Operand {

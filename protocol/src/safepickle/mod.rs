@@ -87,6 +87,7 @@ pub use ser::{to_value, to_vec};
 pub use types::decimal::{Decimal, DecimalForm};
 pub use types::exception::{Exception, ExceptionClass};
 pub use types::number::{Complex, Fraction};
+pub use types::numpy;
 pub use types::path::{Path, PathClass};
 pub use types::record::{
     BashResult, ClaudeCodeResult, Framework, Origin, PrepareEnvResult, QwenCodeResult, Record,

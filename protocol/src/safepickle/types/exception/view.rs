@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 
 use super::class::Layout;
 use super::{ExceptionClass, ExceptionData};
+use crate::safepickle::arena::NodeId;
+use crate::safepickle::builder::{BuildError, Builder};
 use crate::safepickle::object::Object;
 use crate::safepickle::value::{Entries, Items, Kind, Text, Value};
 
@@ -99,6 +101,23 @@ impl<'d> Exception<'d> {
             Layout::Group => self.field("exceptions")?.tuple(),
             _ => None,
         }
+    }
+}
+
+impl Builder {
+    /// An exception, as a call of its class with arguments makes it: with the class and the fields that
+    /// Python gives it for them. [`Builder::build`] with a dict sets fields and attributes.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Rule`] if Python refuses the arguments.
+    pub fn exception(
+        &mut self,
+        class: ExceptionClass,
+        args: &[NodeId],
+    ) -> Result<NodeId, BuildError> {
+        let class = self.global("builtins", class.name())?;
+        self.call(class, args)
     }
 }
 
