@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use agentix_protocol::safepickle::{
-    self, DecodeErrorKind, Decoder, Document, Kind, LimitKind, Limits, Malformed, Opcode, Policy,
-    TextRule, Unsupported, Value,
+    self, DecodeErrorKind, Document, Kind, Malformed, Opcode, TextRule, Unsupported, Value,
 };
 
 fn decode(stream: &[u8]) -> Document<'_> {

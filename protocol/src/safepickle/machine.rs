@@ -2,22 +2,22 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 
-use super::arena::{Arena, Bytes, BytesFlags, GlobalData, Node, NodeId, Span};
+use super::arena::{Arena, Node, NodeId, Span};
 use super::construct::How;
 use super::error::{DecodeError, DecodeErrorKind, Malformed, TextRule, Unsupported};
 use super::keys::{Budget, Keys};
-use super::known::Known;
 use super::limits::{LimitKind, Limits};
 use super::make::{SHARED_COUNT, SHARED_EMPTY_TUPLE, SHARED_FALSE, SHARED_NONE, SHARED_TRUE};
 use super::memo::Memo;
+use super::names::name;
 use super::opcode::Opcode;
-use super::policy::{Admitted, Policy};
+use super::policy::Policy;
 use super::reader::Reader;
 use super::text;
 use super::types::record::Origin;
-use super::value::{Document, Kind, Text};
+use super::value::{Document, Kind};
 
 /// Decodes the first pickle in `input`.
 pub(super) fn run<'a>(
@@ -127,14 +127,14 @@ pub(super) struct Machine<'p, 'a> {
     /// Objects that are nothing yet without a state.
     pub(super) unbuilt: BTreeSet<NodeId>,
     /// The objects of names by their hash, so that one class is one object.
-    globals: HashMap<u64, Vec<NodeId>>,
-    hasher: RandomState,
+    pub(super) globals: HashMap<u64, Vec<NodeId>>,
+    pub(super) hasher: RandomState,
     /// Whether what a stream names is to be told.
-    observed: bool,
+    pub(super) observed: bool,
     /// What the last opcode named, and whether that is admitted. If observed or refused.
-    named: Option<(String, String, bool)>,
+    pub(super) named: Option<(String, String, bool)>,
     /// The persistent id that the last opcode refers to.
-    persistent_id: Option<String>,
+    pub(super) persistent_id: Option<String>,
 }
 
 /// What an observed decode meets.
@@ -606,7 +606,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Takes the `N` operands on top, the topmost last.
-    fn operands<const N: usize>(&mut self) -> Step<[NodeId; N]> {
+    pub(super) fn operands<const N: usize>(&mut self) -> Step<[NodeId; N]> {
         self.need(N)?;
         let from = self.stack.len() - N;
         let operands = std::array::from_fn(|at| self.stack[from + at]);
@@ -645,154 +645,4 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.stack.push(id);
         Ok(())
     }
-
-    // Globals.
-
-    /// The next line of the stream, and where it lies.
-    fn name_line(&mut self) -> Step<(Bytes, &'a [u8])> {
-        let start = self.reader.at();
-        let line = self.reader.line()?;
-        // The input is below 4 GiB, so both fit.
-        let bytes = Bytes {
-            start: start as u32,
-            len: line.len() as u32,
-            flags: BytesFlags {
-                owned: false,
-                surrogates: text::generalised_utf8(line) == Some(true),
-            },
-        };
-        Ok((bytes, line))
-    }
-
-    /// GLOBAL, and the first part of INST.
-    fn line_global(&mut self) -> Step<NodeId> {
-        let (module_bytes, module) = self.name_line()?;
-        let (qualname_bytes, qualname) = self.name_line()?;
-        let known = self.admit(module, qualname)?;
-        let is_text = |bytes| text::generalised_utf8(bytes).is_some();
-        if !(is_text(module) && is_text(qualname)) {
-            return Err(Malformed::Utf8.into());
-        }
-        self.global(module_bytes, qualname_bytes, known)
-    }
-
-    fn stack_global(&mut self) -> Step<NodeId> {
-        let operands: [NodeId; 2] = self.operands()?;
-        let text = |id| match self.arena.node(id) {
-            Node::Str(bytes) => Ok(bytes),
-            _ => Err(Malformed::Operand {
-                expected: Kind::Str.name(),
-                found: self.arena.kind(id),
-            }),
-        };
-        let (module, qualname) = (text(operands[0])?, text(operands[1])?);
-        // The same long text may be named again and again.
-        self.charge((u64::from(module.len) + u64::from(qualname.len)) / 4)?;
-        let known = {
-            let names = [module, qualname].map(|name| self.arena.bytes(name));
-            let admitted = self.policy.look_up(names[0], names[1]);
-            if self.observed || admitted.is_none() {
-                self.named = Some((name(names[0]), name(names[1]), admitted.is_some()));
-            }
-            self.verdict(admitted)?
-        };
-        self.global(module, qualname, known)
-    }
-
-    /// What a name stands for, if the policy admits it.
-    fn admit(&mut self, module: &[u8], qualname: &[u8]) -> Step<Option<Known>> {
-        let admitted = self.policy.look_up(module, qualname);
-        if self.observed || admitted.is_none() {
-            self.named = Some((name(module), name(qualname), admitted.is_some()));
-        }
-        self.verdict(admitted)
-    }
-
-    fn verdict(&self, admitted: Option<Admitted>) -> Step<Option<Known>> {
-        match (admitted, &self.named) {
-            (Some(Admitted::Known(known)), _) => Ok(Some(known)),
-            (Some(Admitted::Name), _) => Ok(None),
-            (None, named) => {
-                let (module, qualname, _) = named.clone().unwrap_or_default();
-                Err(DecodeErrorKind::RefusedGlobal { module, qualname })
-            }
-        }
-    }
-
-    /// The object of a name: one for each name.
-    fn global(&mut self, module: Bytes, qualname: Bytes, known: Option<Known>) -> Step<NodeId> {
-        let names = [module, qualname].map(|name| self.arena.bytes(name));
-        let hash = self.hasher.hash_one(names);
-        let found = self.globals.get(&hash).into_iter().flatten().find(|id| {
-            self.arena.global(**id).is_some_and(|global| {
-                [global.module, global.qualname].map(|name| self.arena.bytes(name)) == names
-            })
-        });
-        if let Some(id) = found {
-            return Ok(*id);
-        }
-        self.room()?;
-        let id = self
-            .arena
-            .push_global(GlobalData {
-                module,
-                qualname,
-                known,
-            })
-            .map_err(|full| self.full(full))?;
-        self.globals.entry(hash).or_default().push(id);
-        Ok(id)
-    }
-
-    /// The object of a name that does not stand in the stream.
-    pub(super) fn named_global(
-        &mut self,
-        module: &[u8],
-        qualname: &[u8],
-        known: Option<Known>,
-    ) -> Step<NodeId> {
-        let (globals, owned) = (self.arena.globals.len(), self.arena.owned.len());
-        let surrogates = |text| text::generalised_utf8(text) == Some(true);
-        let module = self.own(module, surrogates(module))?;
-        let qualname = self.own(qualname, surrogates(qualname))?;
-        let id = self.global(module, qualname, known)?;
-        if self.arena.globals.len() == globals {
-            // There was one already.
-            self.arena.owned.truncate(owned);
-        }
-        Ok(id)
-    }
-
-    fn extension(&mut self, code: i64) -> Step<()> {
-        if !self.policy.is_inspect() {
-            return Err(DecodeErrorKind::RefusedExtension { code });
-        }
-        self.push_int(code)?;
-        let [code] = self.operands()?;
-        self.outside(Origin::Extension, &[code])
-    }
-
-    /// Pushes a record that stands for what the stream does not hold.
-    fn outside(&mut self, origin: Origin, args: &[NodeId]) -> Step<()> {
-        let span = self.new_span(args)?;
-        let tuple = self.make(Node::Tuple(span))?;
-        let record = self.record(origin, None, tuple, None)?;
-        self.stack.push(record);
-        Ok(())
-    }
-}
-
-/// A name as it stands in a stream, readable whatever its bytes are.
-fn name(bytes: &[u8]) -> String {
-    let Some(surrogates) = text::generalised_utf8(bytes) else {
-        return bytes.escape_ascii().to_string();
-    };
-    let mut name = String::with_capacity(bytes.len());
-    for point in Text::new(bytes, surrogates).code_points() {
-        match char::from_u32(point) {
-            Some(char) => name.push(char),
-            None => name.push_str(&format!("\\u{point:04x}")),
-        }
-    }
-    name
 }
