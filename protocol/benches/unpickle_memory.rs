@@ -8,9 +8,6 @@
 
 mod peer;
 
-use std::path::Path;
-use std::process::Command;
-
 use agentix_protocol::safepickle::Decoder;
 use peak_alloc::PeakAlloc;
 use peer::{Failure, Peer};
@@ -23,20 +20,12 @@ const NODE_TARGET: f64 = 24.0;
 /// For payloads that are one large object: what input and value may take together, in inputs.
 const LARGE_TARGET: f64 = 1.1;
 
-/// Asks to measure the file that follows, in a process of its own: a peak is one of the process.
-const MEASURE: &str = "--measure";
-
 fn main() -> Result<(), Failure> {
     // Cargo adds its own `--bench`.
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| argument != "--bench")
         .collect();
-    if let [first, file] = arguments.as_slice()
-        && first == MEASURE
-    {
-        return measure(Path::new(file));
-    }
     let folder = tempfile::tempdir()?;
     let (_peer, hello) = Peer::start(folder.path())?;
     println!("payloads of {}, pickle protocol 4", hello.version);
@@ -54,26 +43,20 @@ fn main() -> Result<(), Failure> {
     );
     for name in &hello.payloads {
         if arguments.is_empty() || arguments.contains(name) {
-            let status = Command::new(std::env::current_exe()?)
-                .arg(MEASURE)
-                .arg(folder.path().join(name))
-                .status()?;
-            if !status.success() {
-                return Err(format!("{name}: {status}").into());
-            }
+            let input = std::fs::read(folder.path().join(name))?;
+            measure(name, &input);
         }
     }
     Ok(())
 }
 
 /// Prints the line of one payload.
-fn measure(file: &Path) -> Result<(), Failure> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let input = std::fs::read(file)?;
+fn measure(name: &str, input: &[u8]) {
     let before = ALLOCATOR.current_usage();
-    let Ok(document) = Decoder::default().decode(&input) else {
+    ALLOCATOR.reset_peak_usage();
+    let Ok(document) = Decoder::default().decode(input) else {
         println!("{name:<10}{:>11}{:>10}", input.len(), "n/a");
-        return Ok(());
+        return;
     };
     let peak = ALLOCATOR.peak_usage() - before;
     let value = ALLOCATOR.current_usage() - before;
@@ -88,7 +71,6 @@ fn measure(file: &Path) -> Result<(), Failure> {
         verdict(!large, each, NODE_TARGET),
         verdict(large, whole, LARGE_TARGET),
     );
-    Ok(())
 }
 
 fn verdict(applies: bool, value: f64, target: f64) -> String {
