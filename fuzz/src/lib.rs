@@ -5,8 +5,15 @@
 //! cannot drift apart.
 
 mod differential;
+#[allow(
+    dead_code,
+    reason = "made for the conformance suite, which uses more of it"
+)]
+#[path = "../../conformance/src/decoder/generator.rs"]
+mod generator;
 mod messages;
 mod roundtrip;
+mod structured;
 mod unpickle;
 mod walk;
 
@@ -15,6 +22,7 @@ use std::path::Path;
 pub use differential::{Known, agree, differential, known};
 pub use messages::messages;
 pub use roundtrip::roundtrip;
+pub use structured::structured;
 pub use unpickle::unpickle;
 
 /// One fuzz target.
@@ -42,6 +50,11 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "roundtrip",
         check: roundtrip,
+        vectors: PICKLES,
+    },
+    Target {
+        name: "structured",
+        check: structured,
         vectors: PICKLES,
     },
     Target {

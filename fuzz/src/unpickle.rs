@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agentix_protocol::safepickle::numpy::Ndarray;
 use agentix_protocol::safepickle::{
     DecodeError, DecodeErrorKind, Decoder, Document, Event, Global, Kind, LimitKind, Limits,
     Opcode, Policy, Protocol, Value, encode, from_value,
@@ -265,6 +266,9 @@ fn touch(value: Value<'_>) {
         (value.timezone().is_some(), Kind::Timezone),
         (value.path().is_some(), Kind::Path),
         (value.exception().is_some(), Kind::Exception),
+        (value.dtype().is_some(), Kind::Dtype),
+        (value.ndarray().is_some(), Kind::Ndarray),
+        (value.numpy_scalar().is_some(), Kind::NumpyScalar),
         (value.global().is_some(), Kind::Global),
         (value.record().is_some(), Kind::Record),
     ]
@@ -275,7 +279,8 @@ fn touch(value: Value<'_>) {
         Kind::OrderedDict | Kind::Counter | Kind::DefaultDict => {
             assert!(value.entries().is_some() && given.is_empty(), "{value:?}");
         }
-        Kind::Dtype | Kind::Ndarray | Kind::NumpyScalar => assert!(given.is_empty(), "{value:?}"),
+        // One that inspection made and that never got its state.
+        Kind::Ndarray if given.is_empty() => {}
         kind => assert_eq!(given, [kind], "{value:?}"),
     }
     if let Some(int) = value.as_i64() {
@@ -289,6 +294,7 @@ fn touch(value: Value<'_>) {
     touch_number(value);
     touch_time(value);
     touch_object(value);
+    touch_numpy(value);
 }
 
 fn touch_number(value: Value<'_>) {
@@ -383,5 +389,65 @@ fn touch_object(value: Value<'_>) {
             record.state(),
             record.field("x"),
         );
+    }
+}
+
+/// Elements of an array that are looked at; items of no bytes can be without number.
+const ELEMENTS: u64 = 10_000;
+
+fn touch_numpy(value: Value<'_>) {
+    if let Some(dtype) = value.dtype() {
+        assert!(!dtype.typestr().is_empty());
+        let _ = (
+            dtype.kind(),
+            dtype.byte_order(),
+            dtype.unit(),
+            dtype.is_aligned(),
+        );
+        assert!(dtype.alignment() > 0);
+        for field in dtype.fields().into_iter().flatten() {
+            let end = u64::from(field.offset) + u64::from(field.dtype.itemsize());
+            assert!(end <= u64::from(dtype.itemsize()), "{value:?}");
+            assert!(!field.dtype.has_object() || dtype.has_object());
+        }
+        if let Some(subarray) = dtype.subarray() {
+            let items: u64 = subarray.shape().product();
+            let size = items * u64::from(subarray.base().itemsize());
+            assert_eq!(size, u64::from(dtype.itemsize()));
+        }
+        let _ = dtype.field("x");
+    }
+    if let Some(scalar) = value.numpy_scalar() {
+        let _ = (scalar.text(), scalar.value::<f64>(), scalar.value::<bool>());
+        if let Some(data) = scalar.data() {
+            assert_eq!(data.len() as u64, u64::from(scalar.dtype().itemsize()));
+        }
+        touch_array(scalar.array());
+    }
+    touch_array(value.ndarray());
+}
+
+fn touch_array(array: Option<Ndarray<'_>>) {
+    let Some(array) = array else { return };
+    let (len, itemsize) = (array.len(), u64::from(array.dtype().itemsize()));
+    assert_eq!(array.shape().product::<u64>(), len);
+    assert_eq!(array.is_empty(), len == 0);
+    assert_eq!(array.data().is_some(), array.elements().is_some());
+    assert_ne!(array.data().is_some(), array.items().is_some());
+    let _ = array.order();
+    if let Some(items) = array.items() {
+        assert_eq!(items.len() as u64, len);
+    }
+    if let (Some(data), Some(ordered)) = (array.data(), array.row_first()) {
+        assert_eq!(data.len() as u64, len * itemsize);
+        assert_eq!(data.len(), ordered.len());
+    }
+    if let Some(elements) = array.elements()
+        && len <= ELEMENTS
+    {
+        assert_eq!(elements.count() as u64, len);
+        let floats = array.to_vec::<f64>();
+        assert!(floats.is_none_or(|floats| floats.len() as u64 == len));
+        let _ = (array.to_vec::<i32>(), array.to_vec::<bool>());
     }
 }

@@ -43,6 +43,25 @@ pub fn parts(value: Value<'_>) -> Vec<Value<'_>> {
         parts.extend(exception.fields().map(|(_, field)| field));
     }
     parts.extend(value.default_factory());
+    if let Some(dtype) = value.dtype() {
+        for field in dtype.fields().into_iter().flatten() {
+            parts.push(field.dtype.value());
+            parts.extend(field.title);
+        }
+        parts.extend(dtype.subarray().map(|subarray| subarray.base().value()));
+        for (key, value) in dtype.metadata().iter().flat_map(|entries| entries.iter()) {
+            parts.extend([key, value]);
+        }
+    }
+    if let Some(array) = value.ndarray() {
+        parts.push(array.dtype().value());
+        parts.extend(array.items().iter().flat_map(|items| items.iter()));
+    }
+    if let Some(scalar) = value.numpy_scalar() {
+        parts.push(scalar.dtype().value());
+        let items = scalar.array().and_then(|array| array.items());
+        parts.extend(items.iter().flat_map(|items| items.iter()));
+    }
     if let Some(record) = value.record() {
         parts.extend(record.class());
         parts.extend(record.args().iter());

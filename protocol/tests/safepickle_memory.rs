@@ -260,6 +260,40 @@ fn dense() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// The same of what numpy writes.
+fn dense_numpy() -> Vec<(&'static str, Vec<u8>)> {
+    // A class, the arguments of a dtype, and its state, in the memo as 0 to 2.
+    let dtype = b"\x80\x04cnumpy\ndtype\n\x94\x8c\x02u1\x89\x88\x87\x94(K\x03\x8c\x01|\
+        NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0t\x94h\0h\x01Rh\x02b\x94";
+    let after = |head: &[u8], unit: &[u8]| repeated(&[dtype, head].concat(), unit, b".");
+    vec![
+        ("dtypes", after(b"", b"h\0h\x01Rh\x02b")),
+        (
+            "arrays",
+            after(
+                b"cnumpy._core.multiarray\n_reconstruct\n\x94\
+                cnumpy\nndarray\nK\0\x85C\x01b\x87\x94(K\x01K\0\x85h\x03\x89C\0t\x94",
+                b"h\x04h\x05Rh\x06b",
+            ),
+        ),
+        (
+            "scalars",
+            after(
+                b"cnumpy._core.multiarray\nscalar\n\x94h\x03C\x01a\x86\x94",
+                b"h\x04h\x05R",
+            ),
+        ),
+        (
+            "arrays of one",
+            after(
+                b"cnumpy._core.multiarray\n_reconstruct\n\x94\
+                cnumpy\nndarray\nK\0\x85C\x01b\x87\x94",
+                b"h\x04h\x05R(K\x01K\x01\x85h\x03\x89C\x01atb",
+            ),
+        ),
+    ]
+}
+
 /// The same of a class that is admitted by its name, `a.b`.
 fn dense_records() -> Vec<(&'static str, Vec<u8>)> {
     vec![
@@ -300,7 +334,7 @@ fn dense_inspected() -> Vec<(&'static str, Vec<u8>)> {
 
 fn the_peak_of_dense_streams_is_a_constant_times_the_input() {
     let accepting = decoders(Limits::default());
-    let groups = [dense(), Vec::new(), dense_records(), dense_inspected()];
+    let groups = [dense(), dense_numpy(), dense_records(), dense_inspected()];
     for ((decoder, _), group) in accepting.iter().zip(groups) {
         for (name, stream) in group {
             let refused = decoder.decode(&stream).err();
@@ -370,7 +404,7 @@ fn the_peak_of_crossed_vectors_is_a_constant_times_the_input() {
 }
 
 fn a_value_keeps_what_its_limits_allow() {
-    let dense = [dense(), dense_records(), dense_inspected()].concat();
+    let dense = [dense(), dense_numpy(), dense_records(), dense_inspected()].concat();
     proptest!(config(), |(pick in any::<Index>(), nodes in 0_u64..300, owned in 0_u64..300)| {
         let (name, stream) = pick.get(&dense);
         for (decoder, _) in decoders(Limits::default().nodes(nodes).owned_bytes(owned)) {

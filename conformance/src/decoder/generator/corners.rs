@@ -362,7 +362,7 @@ fn mark(writer: &mut Writer<'_>) {
         b"1",
         b"(0N",
         b"N(\x94",
-        b"N(q\0001h\0",
+        b"N(q\x0001h\x00",
         b"N(p0\n0g0\n",
         b"(d",
         b"(Nd",
