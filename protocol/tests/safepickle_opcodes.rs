@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use agentix_protocol::safepickle::{
-    self, DecodeErrorKind, Document, Kind, Malformed, Opcode, TextRule, Unsupported, Value,
+    self, DecodeErrorKind, Document, Kind, LimitKind, Malformed, Opcode, TextRule, Unsupported,
+    Value,
 };
 
 fn decode(stream: &[u8]) -> Document<'_> {

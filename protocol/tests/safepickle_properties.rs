@@ -4,8 +4,8 @@
 
 mod plain;
 
-use agentix_protocol::safepickle::{self, EncodeError, Limits, Policy, Protocol};
-use plain::{PROTOCOLS, Plain, needed, plain};
+use agentix_protocol::safepickle::{self, EncodeError, Limits, Policy, Protocol, Value};
+use plain::{PROTOCOLS, Plain, plain};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -240,6 +240,27 @@ fn cases(cases: u32) -> ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::default()
     }
+}
+
+/// The first protocol that can hold every kind in a value without cycles.
+fn needed(value: Value<'_>) -> Protocol {
+    let parts: Vec<_> = match value.dict() {
+        Some(entries) => entries
+            .iter()
+            .flat_map(|(key, value)| [key, value])
+            .collect(),
+        None => [value.list(), value.tuple(), value.set(), value.frozenset()]
+            .into_iter()
+            .flatten()
+            .flat_map(|items| items.iter())
+            .collect(),
+    };
+    let bytes = value.as_bytes().or(value.as_bytearray());
+    let own = match bytes {
+        Some([_, ..]) => Protocol::V3,
+        _ => Protocol::V2,
+    };
+    parts.into_iter().map(needed).fold(own, Protocol::max)
 }
 
 proptest! {

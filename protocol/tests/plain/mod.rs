@@ -1,6 +1,6 @@
 //! Generated plain values, in the three forms that tests need: a document, serde, a Python expression.
 
-use agentix_protocol::safepickle::{BuildError, Builder, Document, NodeId, Protocol, Value};
+use agentix_protocol::safepickle::{BuildError, Builder, Document, NodeId, Protocol};
 use num_bigint::BigInt;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -99,27 +99,6 @@ impl Plain {
             Self::Frozenset(items) => format!("frozenset([{}])", python_all(items)),
         }
     }
-}
-
-/// The first protocol that can hold every kind in a value without cycles.
-pub(crate) fn needed(value: Value<'_>) -> Protocol {
-    let parts: Vec<_> = match value.dict() {
-        Some(entries) => entries
-            .iter()
-            .flat_map(|(key, value)| [key, value])
-            .collect(),
-        None => [value.list(), value.tuple(), value.set(), value.frozenset()]
-            .into_iter()
-            .flatten()
-            .flat_map(|items| items.iter())
-            .collect(),
-    };
-    let bytes = value.as_bytes().or(value.as_bytearray());
-    let own = match bytes {
-        Some([_, ..]) => Protocol::V3,
-        _ => Protocol::V2,
-    };
-    parts.into_iter().map(needed).fold(own, Protocol::max)
 }
 
 fn build_all(items: &[Plain], builder: &mut Builder) -> Result<Vec<NodeId>, BuildError> {
