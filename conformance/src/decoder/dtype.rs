@@ -51,6 +51,10 @@ pub(super) fn read(json: &Json, at: &str) -> Result<Dtype, FieldError> {
             .unwrap_or(false);
         let kind = text(object.take("kind")?, &object.path("kind"))?.to_owned();
         if let Some(members) = object.find("fields") {
+            if kind != "V" {
+                let at = object.path("kind");
+                return Err(FieldError::new(at, FieldProblem::Expected("V")));
+            }
             Dtype::Struct {
                 fields: fields(members, &object.path("fields"))?,
                 itemsize,

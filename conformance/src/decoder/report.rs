@@ -142,7 +142,7 @@ impl Report {
         self.write_told(
             out,
             run,
-            "any, with another value than the file has; allowed",
+            "any, with a value that is not known to be the file's; allowed",
             |judgement| matches!(judgement, Judgement::AnyOther(_)),
         )?;
         if let Some(reason) = &run.unstartable {
