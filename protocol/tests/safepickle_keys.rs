@@ -234,3 +234,51 @@ fn comparing_what_is_large_is_charged() {
         "{error}"
     );
 }
+
+#[test]
+fn scalars_of_numpy_are_the_keys_of_what_they_are_worth() {
+    fn scalar(b: &mut Builder, typestr: &str, data: &[u8]) -> Result<NodeId, BuildError> {
+        let scalar = b.global("numpy._core.multiarray", "scalar")?;
+        let (dtype, data) = (b.dtype(typestr)?, b.bytes(data)?);
+        b.call(scalar, &[dtype, data])
+    }
+    let numbers = count(|b| {
+        Ok(vec![
+            b.int(1)?,
+            scalar(b, "|b1", &[1])?,
+            scalar(b, "|i1", &[1])?,
+            scalar(b, ">i4", &[0, 0, 0, 1])?,
+            scalar(b, "<f2", &[0x00, 0x3c])?,
+            scalar(b, "<f8", &1.0_f64.to_le_bytes())?,
+            scalar(b, "<c8", &[0, 0, 0x80, 0x3f, 0, 0, 0, 0])?,
+            // Two more: 2^64 - 1, and a complex.
+            b.int(u64::MAX)?,
+            scalar(b, "<u8", &[0xff; 8])?,
+            scalar(b, "<c8", &[0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f])?,
+            b.complex(1.0, 1.0)?,
+        ])
+    });
+    assert_eq!(numbers, 3);
+    let texts = count(|b| {
+        Ok(vec![
+            scalar(b, "<U2", b"a\0\0\0\0\0\0\0")?,
+            b.str("a")?,
+            scalar(b, "|S2", b"a\0")?,
+            b.bytes(b"a")?,
+            scalar(b, ">U1", b"\0\0\x03\xbb")?,
+            b.str("\u{3bb}")?,
+        ])
+    });
+    assert_eq!(texts, 3);
+    let dtypes = count(|b| {
+        let names = ["<f8", ">f8", "<f8", "<f4", "<i8", "<i8"];
+        names.into_iter().map(|name| b.dtype(name)).collect()
+    });
+    assert_eq!(dtypes, 4);
+    let mut b = Builder::new();
+    let void = scalar(&mut b, "|V2", b"ab").unwrap();
+    assert_eq!(
+        b.set(&[void]),
+        Err(BuildError::Unhashable(Kind::NumpyScalar))
+    );
+}

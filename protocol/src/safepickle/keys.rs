@@ -148,6 +148,17 @@ impl Keys {
                     return Ok(Position::At(at));
                 }
             }
+            // A scalar of numpy may be a str as well.
+            if matches!(arena.node(*candidate), Node::Object(_))
+                && leaf::equal(
+                    (arena, *candidate),
+                    (arena, key),
+                    Identity::Object,
+                    &mut self.budget,
+                )?
+            {
+                return Ok(Position::At(at));
+            }
         }
         Ok(Position::New)
     }

@@ -11,6 +11,7 @@ use super::keys::{Budget, KeyError, Side, bytes_hash, mix};
 use super::known::Known;
 use super::numeric::{Int, Number};
 use super::object::Object;
+use super::types::numpy::{self, ScalarKey};
 use super::types::time::{Datetime, Time, Timedelta};
 
 /// When objects are equal that Python only holds equal to themselves: NaN, exceptions, records.
@@ -43,15 +44,7 @@ pub(super) fn hash(
         Node::Str(bytes) => bytes_hash(arena.bytes(bytes), 5),
         Node::Bytes(bytes) => bytes_hash(arena.bytes(bytes), 6),
         Node::Tuple(_) | Node::Frozenset(_) => return Ok(None),
-        Node::Complex(index) => {
-            let [re, im] = arena.complexes[index as usize];
-            if re.is_nan() || im.is_nan() {
-                single(arena, id, identity)
-            } else {
-                let part = |float| mix(Number::Float(float).residue(), 11);
-                mix(part(re), part(im))
-            }
-        }
+        Node::Complex(index) => complex(arena, id, arena.complexes[index as usize], identity),
         Node::Decimal(index) => {
             let decimal = arena.decimals[index as usize];
             if decimal.form == super::types::decimal::DecimalForm::SignalingNan {
@@ -106,8 +99,28 @@ pub(super) fn hash(
             }
         }
         Node::Object(_) if is_single(arena, id) => single(arena, id, identity),
+        Node::Object(_) => match (numpy::scalar(arena, id), numpy::dtype_hash(arena, id)) {
+            (Some(ScalarKey::Complex(parts)), _) => complex(arena, id, parts, identity),
+            (Some(ScalarKey::Str(text)), _) => bytes_hash(&text, 5),
+            (Some(ScalarKey::Bytes(bytes)), _) => bytes_hash(bytes, 6),
+            (Some(ScalarKey::Count { count, .. }), _) => match count {
+                Some(count) => mix(count as u64, 26),
+                None => single(arena, id, identity),
+            },
+            (_, Some(hash)) => hash,
+            _ => return Err(KeyError::Unhashable(arena.kind(id))),
+        },
         _ => return Err(KeyError::Unhashable(arena.kind(id))),
     }))
+}
+
+/// The hash of a complex with an imaginary part.
+fn complex(arena: &Arena<'_>, id: NodeId, [re, im]: [f64; 2], identity: Identity) -> u64 {
+    if re.is_nan() || im.is_nan() {
+        return single(arena, id, identity);
+    }
+    let part = |float| mix(Number::Float(float).residue(), 11);
+    mix(part(re), part(im))
 }
 
 /// Whether an object of its own is a key: an exception, or a record of a class that is known by name
@@ -197,6 +210,14 @@ pub(super) fn cost(arena: &Arena<'_>, id: NodeId) -> u64 {
                 cost.saturating_add(words.saturating_mul(words))
             })
         }
+        // Four bytes a code point.
+        Node::Object(_) => match arena.object(id) {
+            Some(Object::NumpyScalar(scalar)) => match arena.node(scalar.data) {
+                Node::Bytes(data) => 1 + u64::from(data.len) / 16,
+                _ => 1,
+            },
+            _ => 1,
+        },
         Node::Path { .. } => {
             let parts = arena.children(id).iter();
             parts.fold(1, |cost, part| {
@@ -236,11 +257,6 @@ pub(super) fn equal(
     }
     Ok(match (x, y) {
         (Node::None, Node::None) => true,
-        (Node::Complex(x), Node::Complex(y)) => {
-            let (x, y) = (left.complexes[x as usize], right.complexes[y as usize]);
-            let nan = |parts: [f64; 2]| parts.iter().any(|part| part.is_nan());
-            if nan(x) && nan(y) { singles() } else { x == y }
-        }
         // Other Decimals than NaN are numbers.
         (Node::Decimal(_), Node::Decimal(_)) => {
             Number::of(left, a).is_none() && Number::of(right, b).is_none() && singles()
@@ -297,10 +313,47 @@ pub(super) fn equal(
                 (x, y) => x == y,
             }
         }
-        (Node::Object(_), Node::Object(_)) => {
-            is_single(left, a) && is_single(right, b) && singles()
+        (Node::Object(_), Node::Object(_)) if is_single(left, a) => {
+            is_single(right, b) && singles()
+        }
+        (Node::Object(_), _) | (_, Node::Object(_)) | (Node::Complex(_), Node::Complex(_)) => {
+            budget.charge(cost(left, a) + cost(right, b))?;
+            match (content(left, a), content(right, b)) {
+                (Some(ScalarKey::Complex(x)), Some(ScalarKey::Complex(y))) => {
+                    let nan = |parts: [f64; 2]| parts.iter().any(|part| part.is_nan());
+                    if nan(x) && nan(y) { singles() } else { x == y }
+                }
+                (Some(ScalarKey::Str(x)), Some(ScalarKey::Str(y))) => x == y,
+                (Some(ScalarKey::Bytes(x)), Some(ScalarKey::Bytes(y))) => x == y,
+                (
+                    Some(ScalarKey::Count { kind, unit, count }),
+                    Some(ScalarKey::Count {
+                        kind: other_kind,
+                        unit: other_unit,
+                        count: other_count,
+                    }),
+                ) => {
+                    (kind, unit, count) == (other_kind, other_unit, other_count)
+                        && (count.is_some() || singles())
+                }
+                (None, None) => {
+                    let deep = identity == Identity::Object;
+                    return numpy::equal_dtypes((left, a), (right, b), deep, budget);
+                }
+                _ => false,
+            }
         }
         _ => false,
+    })
+}
+
+/// A key that a scalar of numpy may be equal to, in the form of one.
+fn content<'x>(arena: &'x Arena<'_>, id: NodeId) -> Option<ScalarKey<'x>> {
+    Some(match arena.node(id) {
+        Node::Str(bytes) => ScalarKey::Str(arena.bytes(bytes).to_vec()),
+        Node::Bytes(bytes) => ScalarKey::Bytes(arena.bytes(bytes)),
+        Node::Complex(index) => ScalarKey::Complex(arena.complexes[index as usize]),
+        _ => return numpy::scalar(arena, id),
     })
 }
 

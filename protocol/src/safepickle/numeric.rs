@@ -9,6 +9,7 @@ use num_traits::{FromPrimitive, One, Pow};
 use super::arena::{Arena, Node, NodeId};
 use super::keys::{Budget, KeyError};
 use super::types::decimal::DecimalForm;
+use super::types::numpy;
 
 /// What hashes are taken modulo: a prime, so that fractions have one too.
 const MODULUS: u64 = (1 << 61) - 1;
@@ -21,6 +22,8 @@ const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 pub(super) enum Int<'x> {
     Small(i64),
     /// None that an `i64` holds.
+    Wide(u64),
+    /// None that an `i64` holds.
     Big(&'x BigInt),
 }
 
@@ -28,7 +31,8 @@ pub(super) enum Int<'x> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Number<'x> {
     Int(Int<'x>),
-    /// A float, or a complex without imaginary part, or an infinite Decimal.
+    /// A float, or a complex without imaginary part, or an infinite Decimal. What is said of ints, floats
+    /// and complex numbers goes for numpy's too.
     Float(f64),
     Decimal(Decimal<'x>),
     /// In lowest terms.
@@ -57,6 +61,10 @@ impl<'x> Int<'x> {
         match (self, other) {
             (Self::Small(x), Self::Small(y)) => x == y,
             (Self::Big(x), Self::Big(y)) => x == y,
+            (Self::Wide(x), Self::Wide(y)) => x == y,
+            (Self::Wide(x), Self::Big(y)) | (Self::Big(y), Self::Wide(x)) => {
+                u64::try_from(y) == Ok(x)
+            }
             _ => false,
         }
     }
@@ -65,6 +73,10 @@ impl<'x> Int<'x> {
         match self {
             Self::Small(int) => {
                 (-TWO_63..TWO_63).contains(&float) && float.trunc() == float && float as i64 == int
+            }
+            // 2^64 is the first float that is too large, and is what the largest would become.
+            Self::Wide(int) => {
+                float < 2.0 * TWO_63 && float as u64 == int && float.trunc() == float
             }
             // `from_f64` drops a fraction, but floats this large have none, and no int here is small.
             Self::Big(int) => {
@@ -77,6 +89,7 @@ impl<'x> Int<'x> {
     pub(super) fn bits(self) -> u64 {
         match self {
             Self::Small(int) => u64::from(64 - int.unsigned_abs().leading_zeros()),
+            Self::Wide(_) => 64,
             Self::Big(int) => int.bits(),
         }
     }
@@ -84,6 +97,7 @@ impl<'x> Int<'x> {
     pub(super) fn to_big(self) -> BigInt {
         match self {
             Self::Small(int) => BigInt::from(int),
+            Self::Wide(int) => BigInt::from(int),
             Self::Big(int) => int.clone(),
         }
     }
@@ -92,6 +106,7 @@ impl<'x> Int<'x> {
         match self {
             // The modulus fits, and so does what is left.
             Self::Small(int) => int.rem_euclid(MODULUS as i64) as u64,
+            Self::Wide(int) => int % MODULUS,
             Self::Big(int) => {
                 // 2^64 is 8 modulo the modulus.
                 let digits = int.magnitude().iter_u64_digits().rev();
@@ -134,6 +149,7 @@ impl<'x> Number<'x> {
                 numerator,
                 denominator,
             } => Self::Fraction(Int::of(arena, numerator)?, Int::of(arena, denominator)?),
+            Node::Object(_) => return numpy::number(arena, id),
             _ => return None,
         })
     }
@@ -252,6 +268,7 @@ impl Decimal<'_> {
         let negative = match n {
             Int::Small(0) => return Ok(self.is_zero()),
             Int::Small(int) => int < 0,
+            Int::Wide(_) => false,
             Int::Big(int) => int.sign() == Sign::Minus,
         };
         if self.is_zero() || self.negative != negative {
@@ -305,6 +322,7 @@ impl Int<'_> {
     fn to_power_of_two(self) -> Option<u64> {
         let zeros = match self {
             Self::Small(int) => u64::from(int.trailing_zeros()),
+            Self::Wide(int) => u64::from(int.trailing_zeros()),
             Self::Big(int) => int.trailing_zeros()?,
         };
         (zeros + 1 == self.bits()).then_some(zeros)

@@ -23,6 +23,7 @@ mod build;
 mod dtype;
 mod element;
 mod items;
+mod key;
 mod made;
 mod rule;
 mod scalar;
@@ -36,6 +37,7 @@ pub use view::{ArrayOrder, Elements, Ndarray};
 
 pub(in crate::safepickle) use array::NdarrayData;
 pub(in crate::safepickle) use dtype::DtypeData;
+pub(in crate::safepickle) use key::{ScalarKey, dtype_hash, equal_dtypes, number, scalar};
 pub(in crate::safepickle) use scalar::ScalarData;
 
 use super::super::arena::{Arena, Node, NodeId};
