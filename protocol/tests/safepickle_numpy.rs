@@ -171,7 +171,7 @@ fn a_dtype_is_what_its_name_and_state_agree_on() {
             NumpyRule::Flags,
         );
     }
-    for flags in ["I0\n", "I1\n", "I2\n"] {
+    for flags in ["I0\n", "I1\n", "I2\n", "I3\n", "I27\n", "I191\n"] {
         breaks(
             sizes("O8", "|", &format!("I-1\nI-1\n{flags}")),
             NumpyRule::Flags,
@@ -356,9 +356,18 @@ fn fields_lie_in_the_item_and_names_have_fields() {
         NumpyRule::FieldOverlap,
     );
     assert!(read(structure(12, &[("b", &i4, 8), ("a", &object, 0)], 27).as_bytes()).is_ok());
-    // That there are objects is what the flags must say.
-    breaks(structure(8, &[("a", &object, 0)], 16), NumpyRule::Flags);
-    breaks(structure(4, &[("a", &i4, 0)], 27), NumpyRule::Flags);
+    // Flags must say that there are objects, that memory is to be cleared, and that Python is needed.
+    for flags in [0, 3, 16, 17, 18, 19, 24, 26, 63] {
+        let stream = structure(8, &[("a", &object, 0)], flags);
+        breaks(stream, NumpyRule::Flags);
+    }
+    for flags in [0, 8, 17, 48, 80, 272] {
+        breaks(structure(4, &[("a", &i4, 0)], flags), NumpyRule::Flags);
+    }
+    // They may say more: those of a structure from which fields were taken stay.
+    for flags in [16, 24, 27, 27 + 128] {
+        assert!(read(structure(4, &[("a", &i4, 0)], flags).as_bytes()).is_ok());
+    }
     // What is not complete may still become anything.
     breaks(
         structure(4, &[("a", &shell("i4"), 0)], 16),

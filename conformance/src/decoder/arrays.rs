@@ -17,7 +17,7 @@ pub(super) fn dtype_shape<'d>(value: Value<'d>) -> Option<Shape<'d, Value<'d>>> 
 /// A dtype; the decoder bounds how deep one may be.
 fn dtype(of: numpy::Dtype<'_>) -> Option<Dtype> {
     let itemsize = u64::from(of.itemsize());
-    let metadata = of.metadata().is_some();
+    let metadata = of.metadata().is_some_and(|metadata| !metadata.is_empty());
     if let Some(subarray) = of.subarray() {
         return Some(Dtype::Subarray {
             base: Box::new(dtype(subarray.base())?),

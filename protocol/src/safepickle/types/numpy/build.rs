@@ -18,16 +18,17 @@ impl From<NumpyRule> for DecodeErrorKind {
     }
 }
 
-/// What the parts of a dtype make of it.
+/// What the fields of a structure make of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
-    has_object: bool,
+    /// All of theirs.
+    flags: u8,
     depth: u8,
 }
 
 impl Parts {
     fn add(&mut self, part: &DtypeData) {
-        self.has_object |= part.label.has_object();
+        self.flags |= part.label.flags;
         // At most `MAX_DEPTH`.
         self.depth = self.depth.max(part.depth + 1);
     }
@@ -91,39 +92,32 @@ impl Machine<'_, '_> {
         self.set_order(&mut data.label, order)?;
         let sizes = [itemsize, alignment].map(|id| self.arena.node(id));
         self.set_sizes(&mut data.label, sizes)?;
-        match self.arena.node(flags) {
-            // At most 255.
-            Node::Int(flags @ 0..=255) => data.label.flags = flags as u8,
-            _ => return Err(NumpyRule::Flags.into()),
-        }
         self.set_extra(&mut data, extra)?;
 
-        let mut parts = Parts {
-            has_object: data.label.kind == DtypeKind::Object,
-            depth: 0,
-        };
-        let mut may_be_aligned = false;
+        let mut parts = Parts::default();
+        let is_structure = !is_none(names) || !is_none(fields);
         if !is_none(subarray) {
             let base = self.subarray(&data.label, subarray)?;
-            may_be_aligned = base.label.is_aligned();
             parts.add(base);
+            // Those of what it is made of.
+            data.label.flags = base.label.flags;
             data.subarray = Some(subarray);
         }
-        match [names, fields].map(is_none) {
-            [true, true] => {}
-            [false, false] if data.label.kind == DtypeKind::Void && data.subarray.is_none() => {
-                may_be_aligned = true;
-                let (pairs, of_fields) = self.fields(names, fields, data.label.itemsize)?;
-                parts = of_fields;
-                data.fields = Some(self.hidden_tuple(&pairs)?);
+        if is_structure {
+            if data.label.kind != DtypeKind::Void || data.subarray.is_some() {
+                return Err(NumpyRule::Fields.into());
             }
-            _ => return Err(NumpyRule::Fields.into()),
+            let (pairs, of_fields) = self.fields(names, fields, data.label.itemsize)?;
+            parts = of_fields;
+            data.fields = Some(self.hidden_tuple(&pairs)?);
         }
-        if !data.label.agrees_on_objects(parts.has_object)
-            || data.label.is_aligned() && !may_be_aligned
-        {
-            return Err(NumpyRule::Flags.into());
-        }
+        data.label.flags = match self.arena.node(flags) {
+            Node::Int(flags) => data
+                .label
+                .check_flags(flags, is_structure.then_some(parts.flags))
+                .ok_or(NumpyRule::Flags)?,
+            _ => return Err(NumpyRule::Flags.into()),
+        };
         if parts.depth > MAX_DEPTH {
             return Err(NumpyRule::Depth.into());
         }
@@ -326,7 +320,7 @@ impl Machine<'_, '_> {
         if !titled.is_empty() {
             return Err(NumpyRule::Fields.into());
         }
-        if parts.has_object {
+        if DtypeLabel::has_object_flags(parts.flags) {
             extents.sort_unstable();
             if extents.windows(2).any(|pair| pair[0].1 > pair[1].0) {
                 return Err(NumpyRule::FieldOverlap.into());

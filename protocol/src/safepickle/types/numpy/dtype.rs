@@ -215,6 +215,11 @@ pub(in crate::safepickle) struct DtypeData {
 
 /// The flags of a dtype that holds objects: counted references, and a list in place of bytes.
 const OBJECT_FLAGS: u8 = 0x03;
+/// The flags of every structure: that Python is needed to look at a field.
+const STRUCTURE_FLAGS: u8 = 0x10;
+/// The flags that a structure takes over from its fields: those of objects, that memory must be
+/// zero before use, and that Python is needed.
+const INHERITED_FLAGS: u8 = 0x1b;
 /// The flag of a structure whose fields are padded.
 const ALIGNED_FLAG: u8 = 0x80;
 
@@ -281,12 +286,26 @@ impl DtypeLabel {
     }
 
     pub(in crate::safepickle) fn has_object(self) -> bool {
-        self.flags & OBJECT_FLAGS != 0
+        Self::has_object_flags(self.flags)
     }
 
-    /// Whether the flags say of objects what `has_object` says.
-    pub(super) fn agrees_on_objects(self, has_object: bool) -> bool {
-        self.flags & OBJECT_FLAGS == if has_object { OBJECT_FLAGS } else { 0 }
+    pub(super) fn has_object_flags(flags: u8) -> bool {
+        flags & OBJECT_FLAGS != 0
+    }
+
+    /// The flags of a state, if they can be those of this dtype; numpy follows pointers and clears
+    /// memory by what they say. `of_fields` are those of all fields of a structure.
+    pub(super) fn check_flags(self, flags: i64, of_fields: Option<u8>) -> Option<u8> {
+        let flags = u8::try_from(flags).ok()?;
+        let Some(of_fields) = of_fields else {
+            // The kind, or what a subarray is made of, leaves no choice.
+            return (flags == self.flags).then_some(flags);
+        };
+        // A structure of some of another's fields keeps the flags of the other, so there may be more.
+        let required = STRUCTURE_FLAGS | of_fields & INHERITED_FLAGS;
+        let allowed = INHERITED_FLAGS | ALIGNED_FLAG;
+        let whole = [0, OBJECT_FLAGS].contains(&(flags & OBJECT_FLAGS));
+        (flags & required == required && flags & !allowed == 0 && whole).then_some(flags)
     }
 
     pub(in crate::safepickle) fn is_aligned(self) -> bool {
