@@ -7,8 +7,8 @@
 //! # Streams and trailing bytes
 //!
 //! The file begins with a stream. What follows its STOP is a further stream if it begins with PROTO, if
-//! it can be read to a STOP of its own, or if it names a global or a persistent id before it breaks;
-//! anything else is trailing bytes. A stream that breaks ends the inspection, with
+//! it can be read to a STOP of its own, or if it names a global or a persistent id or exceeds a limit
+//! before it breaks; anything else is trailing bytes. A stream that breaks ends the inspection, with
 //! [`Verdict::Stopped`].
 //!
 //! # Bounds
@@ -77,14 +77,15 @@ use std::rc::Rc;
 use agentix_protocol::safepickle::{Limits, Policy};
 
 use report::Report;
-use stream::{Mention, Name, Stream};
+use stream::{Mention, Name, Stream, Work};
 
 /// How [`inspect`] works.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What the verdict is by.
     pub policy: Policy,
-    /// Budgets of each stream. [`Limits::input_bytes`] bounds the file.
+    /// Budgets of each stream. [`Limits::input_bytes`] bounds the file. Further streams have a budget of
+    /// their own for work, so that all of them together cost no more than a constant times the file.
     pub limits: Limits,
     /// How much is shown.
     pub bounds: Bounds,
@@ -211,9 +212,10 @@ pub fn inspect(input: &[u8], options: &Options, out: &mut dyn Write) -> io::Resu
     };
     let mut refused: HashMap<Rc<Name>, Mention> = HashMap::new();
     report.begin(input)?;
+    let mut work = Work::for_file(input.len());
     let mut offset = 0;
     while offset < input.len() || summary.streams == 0 {
-        let Some(stream) = Stream::read(input, offset, options) else {
+        let Some(stream) = Stream::read(input, offset, options, &mut work) else {
             summary.trailing = Some((offset, &input[offset..]));
             break;
         };

@@ -21,11 +21,16 @@ use table::Table;
 pub(super) struct Json<'o> {
     options: &'o Options,
     out: &'o mut dyn Write,
+    is_first: bool,
 }
 
 impl<'o> Json<'o> {
     pub(super) fn new(options: &'o Options, out: &'o mut dyn Write) -> Self {
-        Self { options, out }
+        Self {
+            options,
+            out,
+            is_first: true,
+        }
     }
 
     fn write(&mut self, value: &impl Serialize) -> io::Result<()> {
@@ -45,8 +50,8 @@ impl Report for Json<'_> {
         write!(self.out, "{{\"bytes\": {}, \"streams\": [", input.len())
     }
 
-    fn stream(&mut self, number: usize, stream: Stream<'_>) -> io::Result<()> {
-        if number > 1 {
+    fn stream(&mut self, _number: usize, stream: Stream<'_>) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_first) {
             write!(self.out, ", ")?;
         }
         self.write(&StreamObject(&stream, self.options))
@@ -209,7 +214,7 @@ impl Serialize for Opcodes<'_, '_> {
         let mut seq = serializer.serialize_seq(None)?;
         let mut left = options.bounds.lines;
         let mut written = Ok(());
-        stream.instructions(&options.limits, |offset, opcode, argument| {
+        stream.instructions(|offset, opcode, argument| {
             if left == 0 {
                 left_out.set(left_out.get() + 1);
             } else if written.is_ok() {

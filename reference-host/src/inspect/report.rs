@@ -81,7 +81,7 @@ impl<'o> Text<'o> {
         let bounds = &self.options.bounds;
         let mut written = Ok(());
         let mut count = 0_usize;
-        stream.instructions(&self.options.limits, |offset, opcode, argument| {
+        stream.instructions(|offset, opcode, argument| {
             count += 1;
             if count <= bounds.lines && written.is_ok() {
                 let argument = Argument::of(opcode, argument).show(bounds.content);
@@ -201,13 +201,13 @@ impl Report for Text<'_> {
     }
 }
 
-/// The options that would admit a name, unless it stands for bytes that no option can spell.
+/// The options that would admit a name, unless it is long or stands for bytes that no option can spell.
 pub(super) fn admitting(mention: &Mention) -> Option<Vec<String>> {
     let name = &mention.name;
     if mention.admitted_with_numpy {
         return Some(vec!["--numpy".to_owned()]);
     }
-    let spelled = |text: &str| !text.is_empty() && !text.contains('\\');
+    let spelled = |text: &str| (1..=MOST_MESSAGE).contains(&text.len()) && !text.contains('\\');
     let fits = spelled(&name.module)
         && spelled(&name.qualname)
         && !name.module.contains(':')

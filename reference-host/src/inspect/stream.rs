@@ -3,12 +3,42 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use agentix_protocol::safepickle::{DecodeError, Decoder, Document, Event, Limits, Opcode, Policy};
+use agentix_protocol::safepickle::{
+    DecodeError, DecodeErrorKind, Decoder, Document, Event, LimitKind, Limits, Opcode, Policy,
+};
 
 use super::Options;
 
 /// Bytes of the first attempt at a further stream.
-const FIRST_WINDOW: usize = 256;
+const FIRST_WINDOW: usize = 32;
+/// Steps of work that an attempt at a further stream may take: so many, and so many for each byte.
+const WORK: (u64, u64) = (256, 32);
+
+/// The steps of work that may be lost on attempts that took too many.
+///
+/// The decoder takes work by the bytes that it is given, not by those that it reads. So a further stream
+/// is given few bytes at first and twice as many when that fails. What succeeds costs a constant
+/// times its own bytes; what fails for its cost again and again is charged here, or many small
+/// streams that each cost as much as a large one would be quadratic.
+pub(super) struct Work {
+    left: u64,
+}
+
+impl Work {
+    /// For a file of so many bytes: what one stream of that size may take, and some.
+    pub(super) fn for_file(bytes: usize) -> Self {
+        Self {
+            left: 1_000_000 + 32 * bytes as u64,
+        }
+    }
+
+    /// Charges a failed attempt with this window. False if too much was lost.
+    fn charge(&mut self, window: usize) -> bool {
+        let (base, per_byte) = WORK;
+        self.left = self.left.saturating_sub(base + per_byte * window as u64);
+        self.left > 0
+    }
+}
 
 /// A stream, read to its STOP or to where it breaks.
 pub(super) struct Stream<'a> {
@@ -16,6 +46,8 @@ pub(super) struct Stream<'a> {
     pub(super) offset: usize,
     /// What the decoder was given: the stream, and maybe what follows.
     window: &'a [u8],
+    /// Within which it was decoded.
+    limits: Limits,
     /// What its first PROTO says.
     pub(super) protocol: Option<u8>,
     /// Each name once, by its first offset.
@@ -51,38 +83,57 @@ pub(super) struct Name {
 
 impl<'a> Stream<'a> {
     /// Reads what stands at `offset`; `None` if it does not look like a pickle.
-    pub(super) fn read(input: &'a [u8], offset: usize, options: &Options) -> Option<Self> {
+    pub(super) fn read(
+        input: &'a [u8],
+        offset: usize,
+        options: &Options,
+        work: &mut Work,
+    ) -> Option<Self> {
         let rest = &input[offset..];
-        let decoder = inspector(&options.limits);
-        // The work that a stream may cost follows the bytes that the decoder is given. A further stream
-        // is given few at first, so that many small streams in a large file cost no more than one.
         let mut window = match offset {
             0 => rest.len(),
             _ => rest.len().min(FIRST_WINDOW),
         };
-        let (mut seen, outcome) = loop {
+        let (mut seen, limits, outcome) = loop {
+            let is_last = window == rest.len();
+            let limits = match is_last {
+                true => options.limits,
+                false => options.limits.work_steps(WORK.0, WORK.1),
+            };
             let mut seen = Seen::new(offset, options.bounds.lines);
-            let outcome = decoder.decode_observed(&rest[..window], |event| seen.note(event));
-            if outcome.is_ok() || window == rest.len() {
-                break (seen, outcome);
+            let outcome = Decoder::new(Policy::inspect(), limits)
+                .decode_observed(&rest[..window], |event| seen.note(event));
+            let goes_on = match &outcome {
+                Ok(_) => false,
+                Err(error) if is_cost(error) => work.charge(window),
+                Err(_) => true,
+            };
+            if is_last || !goes_on {
+                break (seen, limits, outcome);
             }
             window = window.saturating_mul(2).min(rest.len());
         };
-        let is_stream = offset == 0
-            || outcome.is_ok()
-            || matches!(rest, [0x80, 0..=5, ..])
-            || seen.names_something();
+        let is_stream = match &outcome {
+            Ok(_) => true,
+            Err(error) => {
+                offset == 0
+                    || matches!(rest, [0x80, 0..=5, ..])
+                    || seen.names_something()
+                    || matches!(error.kind(), DecodeErrorKind::Limit { .. })
+            }
+        };
         if !is_stream {
             return None;
         }
         let window = &rest[..window];
         let refusal = outcome.is_ok().then(|| {
-            let decoder = Decoder::new(options.policy.clone(), options.limits);
+            let decoder = Decoder::new(options.policy.clone(), limits);
             decoder.decode(window).err()
         });
         Some(Self {
             offset,
             window,
+            limits,
             protocol: seen.protocol,
             persistent_ids_left_out: seen.ids - seen.persistent_ids.len() as u64,
             persistent_ids: std::mem::take(&mut seen.persistent_ids),
@@ -114,13 +165,10 @@ impl<'a> Stream<'a> {
 
     /// Carries the stream out once more, and tells `observe` of each instruction: offset in the file,
     /// opcode, argument.
-    pub(super) fn instructions(
-        &self,
-        limits: &Limits,
-        mut observe: impl FnMut(u64, Opcode, &[u8]),
-    ) {
+    pub(super) fn instructions(&self, mut observe: impl FnMut(u64, Opcode, &[u8])) {
         let start = self.offset as u64;
-        let again = inspector(limits).decode_observed(self.window, |event| {
+        let decoder = Decoder::new(Policy::inspect(), self.limits);
+        let again = decoder.decode_observed(self.window, |event| {
             if let Event::Instruction {
                 offset,
                 opcode,
@@ -134,8 +182,15 @@ impl<'a> Stream<'a> {
     }
 }
 
-fn inspector(limits: &Limits) -> Decoder {
-    Decoder::new(Policy::inspect(), *limits)
+/// Whether more work would have been needed.
+fn is_cost(error: &DecodeError) -> bool {
+    matches!(
+        error.kind(),
+        DecodeErrorKind::Limit {
+            limit: LimitKind::WorkSteps,
+            ..
+        }
+    )
 }
 
 /// What an attempt at a stream meets.

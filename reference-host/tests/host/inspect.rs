@@ -65,7 +65,7 @@ pub(crate) async fn report(pickle: &[u8], options: &[&str]) -> Value {
 /// The classic: `os.system('id')`.
 const SYSTEM: &[u8] = b"cos\nsystem\n(S'id'\ntR.";
 /// `[1]`.
-const LIST: &[u8] = b"\x80\x04]K\x01a.";
+pub(crate) const LIST: &[u8] = b"\x80\x04]K\x01a.";
 
 #[tokio::test]
 async fn plain_values_are_clean() {
