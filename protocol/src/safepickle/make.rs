@@ -79,11 +79,15 @@ impl<'a> Machine<'_, 'a> {
         let expected = (len as u64 * input as u64) / (read as u64).max(1);
         let expected = usize::try_from(expected + expected / 32).unwrap_or(usize::MAX);
         let allowed = usize::try_from(self.limits.nodes).unwrap_or(usize::MAX);
-        let most = (4 * len).max(input / 4).min(allowed);
-        let wanted = expected.min(most).max(2 * len);
+        let most = (4 * len).max(input / 4);
+        // There is room for one, hence this is above `len`.
+        let wanted = expected.min(most).max(2 * len).min(allowed);
         self.arena.nodes.reserve_exact(wanted - len);
-        // The others grow in step.
-        let more = |now: usize| now * (wanted - len) / len;
+        // The others grow in step. Counts are below 2^32, so their product fits.
+        let more = |now: usize| {
+            let more = now as u64 * (wanted - len) as u64 / len as u64;
+            usize::try_from(more).unwrap_or(0)
+        };
         let items = more(self.arena.items.len());
         self.arena.items.reserve_exact(items);
         self.memo.reserve(more(self.memo.len() as usize));
