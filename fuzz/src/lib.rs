@@ -22,7 +22,7 @@ use std::path::Path;
 pub use differential::{Known, agree, differential, known};
 pub use messages::messages;
 pub use roundtrip::roundtrip;
-pub use structured::structured;
+pub use structured::{chosen, structured};
 pub use unpickle::unpickle;
 
 /// One fuzz target.

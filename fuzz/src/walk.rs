@@ -78,13 +78,21 @@ pub fn parts(value: Value<'_>) -> Vec<Value<'_>> {
     parts
 }
 
-/// Whether there are more than `count` objects, each counted as often as it is referred to.
+/// Whether there are more than `count` objects, each counted as often as it is referred to, and of a
+/// range each number.
 pub fn unfolds_to_more_than(count: usize, root: Value<'_>) -> bool {
-    let mut met = 0;
+    let mut met: usize = 0;
     let mut pending = vec![root];
     while let Some(value) = pending.pop() {
         met += 1;
-        if met + pending.len() > count {
+        if let Some(range) = value.range() {
+            let numbers = [range.start, range.stop].map(|end| end.as_i64());
+            let [Some(start), Some(stop)] = numbers else {
+                return true;
+            };
+            met = met.saturating_add(usize::try_from(start.abs_diff(stop)).unwrap_or(usize::MAX));
+        }
+        if met.saturating_add(pending.len()) > count {
             return true;
         }
         pending.extend(parts(value));

@@ -108,6 +108,18 @@ fn what_is_known_of_serde_pickle_is_so() {
 }
 
 #[test]
+fn the_seeds_of_structured_come_to_pickles_of_every_way() {
+    let target = checks::TARGETS
+        .iter()
+        .find(|target| target.name == "structured");
+    let mut ways = BTreeSet::new();
+    for (_, choices) in checks::seeds(target.unwrap()) {
+        ways.insert(checks::chosen(&choices).0);
+    }
+    assert_eq!(ways.len(), 7, "{ways:?}");
+}
+
+#[test]
 fn each_target_is_built_and_each_check_has_a_target() {
     let targets: BTreeSet<_> = checks::TARGETS
         .iter()

@@ -19,8 +19,9 @@ use super::value::{Kind, Text, Value};
 /// cycles.
 pub const MAX_TYPE_DEPTH: usize = 128;
 
-/// Steps of work that any document may take; see [`from_value`].
-const BASE_WORK: u64 = 16_777_216;
+/// Steps of work that any document may take; see [`from_value`]. They bound what a few bytes can fill:
+/// a range as a `Vec` of JSON values takes 32 MiB by then.
+const BASE_WORK: u64 = 1_048_576;
 
 /// Converts a decoded value into a type of yours.
 ///
@@ -51,7 +52,7 @@ const BASE_WORK: u64 = 16_777_216;
 /// is no plain value. An error says where: `result["scores"][3]: expected float, found str`.
 ///
 /// Shared parts are walked as often as they are referred to, so a small document may unfold into a
-/// large value. Allowed are 16,777,216 steps, or 16 for each object reference of the document if that
+/// large value. Allowed are 1,048,576 steps, or 16 for each object reference of the document if that
 /// is more; a step is one object, one int of a range, or 64 bytes of one.
 ///
 /// # Errors
