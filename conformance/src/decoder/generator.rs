@@ -24,6 +24,8 @@ mod exceptions;
 mod mutations;
 #[path = "generator/named.rs"]
 mod named;
+#[path = "generator/named_corners.rs"]
+mod named_corners;
 #[path = "generator/op.rs"]
 pub mod op;
 #[path = "generator/plain.rs"]
@@ -85,10 +87,10 @@ pub fn pickle(choices: &mut dyn Choices, scope: Scope, corpus: &[Vec<u8>]) -> (W
 pub fn undamaged(choices: &mut dyn Choices, scope: Scope) -> (Way, Vec<u8>) {
     let way = match choices.below(20) {
         0..=5 => Way::Pickler,
-        6 | 7 => Way::Optimized,
-        8..=12 => Way::Loose,
-        13..=16 => Way::Program,
-        17 | 18 if scope.globals => Way::Accident,
+        6 => Way::Optimized,
+        7..=10 => Way::Loose,
+        11..=14 => Way::Program,
+        15 if scope.globals => Way::Accident,
         _ => Way::Corner,
     };
     let style = match way {
@@ -103,6 +105,10 @@ pub fn undamaged(choices: &mut dyn Choices, scope: Scope) -> (Way, Vec<u8>) {
         1..=3 => 2,
         _ => 12,
     };
+    writer.pathlib = writer.choices.pick(&["pathlib", "pathlib._local"]);
+    writer.multiarray = writer
+        .choices
+        .pick(&["numpy._core.multiarray", "numpy.core.multiarray"]);
     writer.python2 = protocol <= 2 && writer.choices.one_in(2);
     // A pickler states its protocol; nobody else has to.
     if protocol >= 2 && !(writer.loose() && writer.choices.one_in(3)) {

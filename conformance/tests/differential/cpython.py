@@ -14,7 +14,7 @@ The verdict is that of `pickle.Unpickler`, the one in C. The i64 is where the ot
     "labels": [[offset, label], ...]   what in the stream no pickler writes, see `Tracer`
     "stopped": [offset, label] or null where the unpickler in Python stopped, if it did
 
-One process serves many pickles, so changes that a pickle makes to a class are undone, and reported:
+A pickle that takes too long ends the process. One process serves many pickles, so changes that a pickle makes to a class are undone, and reported:
 
     "changed": ["pathlib.PurePath.exists", ...]
 """
@@ -26,6 +26,7 @@ import os
 import pickle
 import pickletools
 import re
+import signal
 import struct
 import sys
 import types
@@ -343,7 +344,7 @@ class Table:
         for cls, names in FIELDS:
             if isinstance(value, cls):
                 fields += [(name, getattr(value, name)) for name in names]
-        if isinstance(value, BlockingIOError):
+        if isinstance(value, OSError):
             try:
                 fields.append(("characters_written", value.characters_written))
             except AttributeError:
@@ -541,7 +542,9 @@ def regular_call(cls, arguments):
         return cls not in (pathlib.PurePath, pathlib.Path) and all(type(part) is str for part in arguments)
     if isinstance(cls, type) and issubclass(cls, BaseException):
         # Whatever the class takes: a pickler writes the arguments that made the exception. It names
-        # the class that came of them.
+        # the class that came of them. (A syntax error takes any sequence of details, a str too.)
+        if issubclass(cls, SyntaxError) and len(arguments) == 2 and type(arguments[1]) not in (tuple, list):
+            return False
         return type(cls(*arguments)) is cls
     if numpy is not None and cls is numpy.dtype:
         return kinds(arguments, str, bool, bool) and arguments[1:] == (False, True)
@@ -550,12 +553,28 @@ def regular_call(cls, arguments):
     return False
 
 
+# What the pickler has of an exception's state beside its `__dict__`; of some since CPython 3.12.
+EXCEPTION_STATE = [(ImportError, ("name", "path", "name_from")), (AttributeError, ("name", "args"))]
+
+
+def regular_attribute(cls, name, value):
+    """Whether some pickler writes this attribute for an instance of a class."""
+    if type(name) is not str:
+        return False
+    # What is in a `__dict__` is no slot of the class, or only past its setter.
+    if not issubclass(cls, BaseException) or not hasattr(cls, name):
+        return True
+    known = any(issubclass(cls, base) and name in names for base, names in EXCEPTION_STATE)
+    return known and (name != "args" or type(value) is tuple)
+
+
 def regular_state(instance, state):
     """Whether some pickler writes this state with BUILD."""
     cls = type(instance)
     if cls is uuid.UUID:
         return (
-            type(state) is dict
+            bare(instance)
+            and type(state) is dict
             and type(state.get("int")) is int
             and 0 <= state["int"] < 1 << 128
             and (set(state) == {"int"} or (set(state) == {"int", "is_safe"} and state["is_safe"] in (0, -1, None)))
@@ -567,7 +586,7 @@ def regular_state(instance, state):
             state = state[1]
         return type(state) is dict and list(state) == [field.name for field in dataclasses.fields(cls)]
     if cls in MAPS[:2] or isinstance(instance, BaseException):
-        return type(state) is dict and all(type(name) is str for name in state)
+        return type(state) is dict and all(regular_attribute(cls, *item) for item in state.items())
     if numpy is not None and cls is numpy.ndarray:
         return kinds(state, int, tuple, numpy.dtype, bool, bytes) or kinds(state, int, tuple, numpy.dtype, bool, list)
     if numpy is not None and isinstance(instance, numpy.dtype):
@@ -597,6 +616,18 @@ def key_label(keys):
     return None
 
 
+UNBUILT = (uuid.UUID, *RECORDS)
+MAKING = (pickle.REDUCE, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.OBJ, pickle.INST)
+
+
+def bare(instance):
+    """Whether an object has no state at all."""
+    names = getattr(type(instance), "__slots__", None)
+    if names is None:
+        return not instance.__dict__
+    return not any(hasattr(instance, name) for name in names if name != "__weakref__")
+
+
 class Refused(Exception):
     pass
 
@@ -613,6 +644,8 @@ class Tracer(pickle._Unpickler):
     | `build:NAME` | a state that picklers do not write; `build-class`: against a class or function |
     | `append:NAME`, `setitem:NAME`, `additems:NAME` | a container's opcode applied to another |
     | `key:...` | keys that are costly or cannot be compared |
+    | `windows-path` | a path that only Windows can have |
+    | `unbuilt` | the end, before an object was given the state without which it is none |
     | `buffer:NAME` | a read-only view of something |
     | `memo-index` | an index far beyond the number of entries |
     """
@@ -622,6 +655,8 @@ class Tracer(pickle._Unpickler):
         self.data = data
         self.labels = []
         self.stopped = None
+        # Made by NEWOBJ, by identity, and not yet given a state.
+        self.unbuilt = {}
 
     find_class = staticmethod(find_class)
 
@@ -651,11 +686,15 @@ class Tracer(pickle._Unpickler):
                     frame_end = max(end, frame_end)
                 else:
                     self.dispatch[opcode[0]](self)
+                if opcode in MAKING and type(self.stack[-1]) in UNBUILT and bare(self.stack[-1]):
+                    self.unbuilt[id(self.stack[-1])] = self.stack[-1]
                 if label:
                     self.labels.append([at, label])
                 if len(self.stack) and type(self.stack[-1]) in (list, bytearray, bytes, str) and len(self.stack[-1]) > 10**6:
                     raise Refused
         except pickle._Stop:
+            if self.unbuilt:
+                label = "unbuilt"
             if label:
                 self.labels.append([at, label])
         except Exception as error:  # noqa: BLE001
@@ -723,6 +762,8 @@ class Tracer(pickle._Unpickler):
                 return "arguments:not-a-tuple"
             if not callable(cls):
                 return None
+            if cls is pathlib.WindowsPath and os.name != "nt":
+                return "windows-path"
             if not self.judged(regular_call, cls, arguments):
                 return f"call:{dotted(cls)}"
             return self.keys_of(cls, arguments)
@@ -730,7 +771,7 @@ class Tracer(pickle._Unpickler):
             cls, arguments = stack[-2:]
             if not isinstance(cls, type):
                 return None
-            made = arguments == () and (cls in RECORDS or cls is uuid.UUID)
+            made = arguments == () and cls in UNBUILT
             return None if made else f"newobj:{dotted(cls)}"
         if opcode == pickle.NEWOBJ_EX[0] and len(stack) > 2:
             return f"newobj-ex:{dotted(stack[-3])}" if isinstance(stack[-3], type) else None
@@ -769,9 +810,12 @@ class Tracer(pickle._Unpickler):
     def load_build(self):
         if callable(self.stack[-2]):
             raise Refused
+        instance = self.stack[-2]
         super().load_build()
+        self.unbuilt.pop(id(instance), None)
 
     dispatch[pickle.BUILD[0]] = load_build
+
 
 
 # Classes and functions that a stream might have changed.
@@ -819,7 +863,12 @@ def undo_changes():
 EXPLAIN, HAS_BUILD = 1, 2
 
 
+# CPU seconds that one pickle may take. Then the process ends: code in C sees no exception.
+MOST_SECONDS = 1.0
+
+
 def answer(flags, stopped, data):
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
         value = Restricted(io.BytesIO(data)).load()
         try:
@@ -851,6 +900,7 @@ def main():
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     gc.freeze()
     gc.set_threshold(20_000)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
 
     def say(what):
@@ -861,6 +911,7 @@ def main():
         {
             "python": ".".join(map(str, sys.version_info[:3])),
             "numpy": numpy.__version__ if numpy is not None else None,
+            "admitted": [list(name) for name in POLICY],
             "missing": MISSING,
         }
     )
@@ -870,6 +921,7 @@ def main():
         for _ in range(count):
             flags, stopped, size = struct.unpack("<BqI", requests.read(13))
             say(answer(flags, stopped, requests.read(size)))
+        signal.setitimer(signal.ITIMER_PROF, 0)
         answers.flush()
 
 

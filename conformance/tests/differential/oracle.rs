@@ -9,8 +9,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// A pickle takes about 50 µs, and starting an interpreter with numpy a second.
-const PATIENCE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
+/// How long an answer may take. A pickle takes about 50 µs; the script ends over one that takes a
+/// second of the processor.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One pickle, and what the other decoder made of it.
 #[derive(Clone, Copy)]
@@ -27,11 +28,9 @@ pub(crate) struct Question<'a> {
 /// What CPython made of a pickle.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Said(Said),
-    /// It did not end in time.
-    Hung,
-    /// The process died.
-    Died,
+    Said(Box<Said>),
+    /// The process ended over it, or had to be ended.
+    Ended,
 }
 
 /// What the script answers.
@@ -87,24 +86,20 @@ impl Said {
 pub(crate) struct About {
     pub(crate) python: String,
     pub(crate) numpy: Option<String>,
+    /// Modules and names of the policy.
+    pub(crate) admitted: Vec<(String, String)>,
     /// Admitted names that this version does not have.
     pub(crate) missing: Vec<String>,
-}
-
-impl About {
-    pub(crate) fn version(&self) -> (u32, u32) {
-        let mut parts = self.python.split('.').map(|part| part.parse().unwrap());
-        (parts.next().unwrap(), parts.next().unwrap())
-    }
 }
 
 pub(crate) struct Oracle {
     python: PathBuf,
     process: Process,
-    /// How long the answer to one pickle may take, in its batch, and alone if the batch did not end.
-    pub(crate) patience: [Duration; 2],
     pub(crate) about: About,
 }
+
+/// The process no longer answers.
+struct Stopped;
 
 struct Process {
     child: Child,
@@ -145,12 +140,12 @@ impl Process {
         })
     }
 
-    fn line(&self, patience: Duration) -> Result<Vec<u8>, RecvTimeoutError> {
-        self.lines.recv_timeout(patience)
+    fn line(&self) -> Result<Vec<u8>, RecvTimeoutError> {
+        self.lines.recv_timeout(PATIENCE)
     }
 
-    /// The answers to a batch, as far as they come.
-    fn ask(&mut self, batch: &[Question<'_>], patience: Duration) -> (Vec<Said>, Option<Answer>) {
+    /// The answers to a batch.
+    fn ask(&mut self, batch: &[Question<'_>]) -> Result<Vec<Said>, Stopped> {
         let mut request = (batch.len() as u32).to_le_bytes().to_vec();
         for question in batch {
             request.push(u8::from(question.explain) | u8::from(question.builds) << 1);
@@ -163,16 +158,15 @@ impl Process {
         // The script reads each pickle before it writes what came of it, and writes are small: a
         // request fits, or it is read while answers wait in the channel.
         if self.stdin.write_all(&request).is_err() || self.stdin.flush().is_err() {
-            return (answers, Some(Answer::Died));
+            return Err(Stopped);
         }
         for _ in batch {
-            match self.line(patience) {
+            match self.line() {
                 Ok(line) => answers.push(serde_json::from_slice(&line).unwrap()),
-                Err(RecvTimeoutError::Timeout) => return (answers, Some(Answer::Hung)),
-                Err(RecvTimeoutError::Disconnected) => return (answers, Some(Answer::Died)),
+                Err(_) => return Err(Stopped),
             }
         }
-        (answers, None)
+        Ok(answers)
     }
 
     fn end(&mut self) {
@@ -192,39 +186,37 @@ impl Oracle {
     pub(crate) fn start(python: &Path) -> std::io::Result<Self> {
         let process = Process::start(python)?;
         let line = process
-            .line(PATIENCE[0])
+            .line()
             .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
         Ok(Self {
             python: python.to_owned(),
             process,
-            patience: PATIENCE,
             about: serde_json::from_slice(&line).unwrap(),
         })
     }
 
     fn restart(&mut self) {
         self.process = Process::start(&self.python).unwrap();
-        self.process.line(PATIENCE[0]).unwrap();
+        self.process.line().unwrap();
     }
 
     /// What CPython makes of each of these.
     pub(crate) fn ask(&mut self, batch: &[Question<'_>]) -> Vec<Answer> {
-        let (answers, failure) = self.process.ask(batch, self.patience[0]);
-        if failure.is_none() {
-            return answers.into_iter().map(Answer::Said).collect();
+        if let Ok(answers) = self.process.ask(batch) {
+            return answers
+                .into_iter()
+                .map(|said| Answer::Said(Box::new(said)))
+                .collect();
         }
         // One of them is to blame: each alone, in order, to see which.
         self.restart();
         batch
             .iter()
-            .map(|question| {
-                let (mut answers, failure) = self.process.ask(&[*question], self.patience[1]);
-                match failure {
-                    None => Answer::Said(answers.remove(0)),
-                    Some(failure) => {
-                        self.restart();
-                        failure
-                    }
+            .map(|question| match self.process.ask(&[*question]) {
+                Ok(mut answers) => Answer::Said(Box::new(answers.remove(0))),
+                Err(Stopped) => {
+                    self.restart();
+                    Answer::Ended
                 }
             })
             .collect()

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// How many faults of one sort are shown.
+const SHOWN: usize = 3;
+
 /// How often each thing occurred, in pickles that both decoders accepted with the same value and in all.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Occurred {
@@ -21,7 +24,8 @@ pub(crate) struct Tally {
     pub(crate) names: BTreeMap<String, Occurred>,
     /// Kinds of values, with the class if there is one, in equal values.
     pub(crate) kinds: BTreeMap<String, u64>,
-    pub(crate) faults: Vec<String>,
+    /// By sort.
+    pub(crate) faults: BTreeMap<String, Vec<String>>,
 }
 
 impl Tally {
@@ -36,7 +40,21 @@ impl Tally {
         merge(&mut self.opcodes, other.opcodes, both);
         merge(&mut self.names, other.names, both);
         merge(&mut self.kinds, other.kinds, |sum, n| *sum += n);
-        self.faults.extend(other.faults);
+        merge(&mut self.faults, other.faults, |all, more| all.extend(more));
+    }
+
+    /// Every sort of fault, with its shortest instances.
+    pub(crate) fn faults(&self) -> String {
+        let mut out = String::new();
+        for (sort, faults) in &self.faults {
+            writeln!(out, "{} x {sort}", faults.len()).unwrap();
+            let mut faults: Vec<&String> = faults.iter().collect();
+            faults.sort_by_key(|fault| fault.len());
+            for fault in faults.iter().take(SHOWN) {
+                writeln!(out, "    {fault}").unwrap();
+            }
+        }
+        out
     }
 
     pub(crate) fn report(&self) -> String {

@@ -247,9 +247,7 @@ impl Writer<'_> {
             self.dtype(depth);
             return;
         }
-        let module = self
-            .choices
-            .pick(&["numpy._core.multiarray", "numpy.core.multiarray"]);
+        let module = self.multiarray;
         self.call(module, "_reconstruct", false, 3, |writer| {
             writer.global("numpy", "ndarray");
             let marked = writer.open_tuple(1);

@@ -1,7 +1,7 @@
 //! Corners: small streams about one rule each, above all where decoders may differ.
 
-use super::op;
 use super::writer::Writer;
+use super::{named_corners, op};
 
 /// A corner: its name, whether it needs names of classes, and what writes it.
 pub struct Corner {
@@ -29,12 +29,41 @@ pub const ALL: &[Corner] = &[
     plain("equal-keys", equal_keys),
     plain("wrong-container", wrong_container),
     plain("name", name),
+    named("days", named_corners::days),
+    named("clocks", named_corners::clocks),
+    named("instants", named_corners::instants),
+    named("durations", named_corners::durations),
+    named("zones", named_corners::zones),
+    named("decimals", named_corners::decimals),
+    named("fractions", named_corners::fractions),
+    named("paths", named_corners::paths),
+    named("uuids", named_corners::uuids),
+    named("collections", named_corners::collections),
+    named("builtins", named_corners::builtins),
+    named("exceptions", named_corners::exceptions),
+    named("exceptions", named_corners::exceptions),
+    named("records", named_corners::records),
+    named("classes", named_corners::classes),
+    named("keys", named_corners::keys),
+    named("keys", named_corners::keys),
+    named("costs", named_corners::costs),
+    named("helpers", named_corners::helpers),
+    named("new_object_ex", named_corners::new_object_ex),
+    named("instances", named_corners::instances),
 ];
 
 const fn plain(name: &'static str, write: fn(&mut Writer<'_>)) -> Corner {
     Corner {
         name,
         globals: false,
+        write,
+    }
+}
+
+const fn named(name: &'static str, write: fn(&mut Writer<'_>)) -> Corner {
+    Corner {
+        name,
+        globals: true,
         write,
     }
 }
@@ -362,7 +391,7 @@ fn mark(writer: &mut Writer<'_>) {
         b"1",
         b"(0N",
         b"N(\x94",
-        b"N(q\x0001h\x00",
+        b"N(q\x001h\x00",
         b"N(p0\n0g0\n",
         b"(d",
         b"(Nd",
@@ -415,7 +444,12 @@ fn deep_key(writer: &mut Writer<'_>) {
 
 /// A key that takes far more steps to hash than bytes to write.
 fn wide_key(writer: &mut Writer<'_>) {
-    let doublings = if writer.choices.one_in(4) { 16 } else { 8 };
+    let doublings = match writer.choices.below(200) {
+        0..=149 => 8,
+        150..=198 => 16,
+        // Not to be hashed in anybody's lifetime.
+        _ => 60,
+    };
     writer.op(op::EMPTY_SET);
     writer.op(op::MARK);
     writer.op(op::NONE);

@@ -73,17 +73,17 @@ const OS: &[&str] = &[
 impl Writer<'_> {
     /// Writes an exception, which can be hashed: it is equal to itself only.
     pub(super) fn exception(&mut self, depth: usize) -> bool {
-        match self.choices.below(8) {
-            0..=2 => {
+        match self.choices.below(11) {
+            0..=5 => {
                 let name = self.choices.pick(PLAIN);
                 let count = self.choices.below(4).min(self.budget);
                 self.raised(name, depth, count, |writer, _| {
                     writer.value(depth + 1);
                 });
             }
-            3 | 4 => self.os_error(depth),
-            5 => self.import_error(depth),
-            6 => self.syntax_or_unicode(depth),
+            6 | 7 => self.os_error(depth),
+            8 => self.import_error(depth),
+            9 => self.syntax_or_unicode(depth),
             _ => self.group(depth),
         }
         true

@@ -75,12 +75,6 @@ const GLOBALS: &[(&str, &str)] = &[
     ("pathlib", "PosixPath"),
     ("pathlib", "PureWindowsPath"),
     ("pathlib", "WindowsPath"),
-    ("pathlib._local", "PurePath"),
-    ("pathlib._local", "Path"),
-    ("pathlib._local", "PurePosixPath"),
-    ("pathlib._local", "PosixPath"),
-    ("pathlib._local", "PureWindowsPath"),
-    ("pathlib._local", "WindowsPath"),
     ("copyreg", "_reconstructor"),
     ("copyreg", "__newobj__"),
     ("copyreg", "__newobj_ex__"),
@@ -97,7 +91,6 @@ const NUMPY_GLOBALS: &[(&str, &str)] = &[
     ("numpy", "ndarray"),
     ("numpy", "dtype"),
     ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy.core.multiarray", "_reconstruct"),
 ];
 
 /// What Python's `str` of a Decimal may be. Several are equal to each other, or to other numbers.
@@ -161,7 +154,7 @@ const WINDOWS: &[&[&str]] = &[
 impl Writer<'_> {
     /// Writes a value of a class by name; says whether it can be hashed.
     pub(super) fn named(&mut self, depth: usize, place: Place) -> bool {
-        let kinds = if place == Place::Key { 13 } else { 20 };
+        let kinds = if place == Place::Key { 13 } else { 21 };
         match self.choices.below(kinds) {
             0 if self.may_name("builtins") => self.complex(),
             1 if self.may_name("builtins") => self.range(),
@@ -183,6 +176,7 @@ impl Writer<'_> {
             17 => return self.deque(depth),
             18 if self.has(2) => return self.record(depth),
             19 if self.scope.numpy => return self.numpy(depth),
+            20 if self.may_name("builtins") => return self.exception(depth),
             _ => return self.scalar(),
         }
         true
@@ -429,7 +423,7 @@ impl Writer<'_> {
     }
 
     fn path(&mut self) {
-        let module = self.choices.pick(&["pathlib", "pathlib._local"]);
+        let module = self.pathlib;
         let (name, parts) = match self.choices.below(4) {
             0 | 1 => ("PurePosixPath", self.choices.pick(POSIX)),
             2 => ("PosixPath", self.choices.pick(POSIX)),
@@ -446,6 +440,11 @@ impl Writer<'_> {
         let (module, name) = match self.choices.below(12) {
             0 if self.scope.numpy => self.choices.pick(NUMPY_GLOBALS),
             _ => self.choices.pick(GLOBALS),
+        };
+        let module = match module {
+            "pathlib" => self.pathlib,
+            "numpy._core.multiarray" => self.multiarray,
+            module => module,
         };
         self.global(module, name);
     }

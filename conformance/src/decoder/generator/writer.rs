@@ -32,6 +32,9 @@ pub(super) struct Writer<'c> {
     pub(super) style: Style,
     /// Whether texts are written as Python 2 writes its `str`.
     pub(super) python2: bool,
+    /// The modules that stand for `pathlib` and for numpy's in this stream: each has two names.
+    pub(super) pathlib: &'static str,
+    pub(super) multiarray: &'static str,
     /// How many more values may be opened.
     pub(super) budget: usize,
     pub(super) out: Vec<u8>,
@@ -51,6 +54,8 @@ impl<'c> Writer<'c> {
             protocol,
             style,
             python2: false,
+            pathlib: "pathlib",
+            multiarray: "numpy._core.multiarray",
             budget: 0,
             out: Vec::new(),
             memo: BTreeMap::new(),

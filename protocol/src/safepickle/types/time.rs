@@ -470,6 +470,8 @@ impl Machine<'_, '_> {
             (Known::Datetime, How::Call, [state, zone @ ..]) => {
                 let tzinfo = self.tzinfo(zone)?;
                 state_bytes(&self.arena, *state)
+                    // The bit of the fold is in the month alone.
+                    .filter(|raw: &[u8; 10]| raw[4] & FOLD == 0)
                     .filter(|raw| Datetime::of(*raw, None).is_valid())
                     .map(|raw| Node::Datetime { raw, tzinfo })
             }
@@ -592,6 +594,24 @@ mod tests {
             }
         }
         assert_eq!(expected, days(802, 1, 1));
+    }
+
+    #[test]
+    fn a_datetime_keeps_its_fold_in_the_month() {
+        let decoded = |month: u8, hour: u8| {
+            let mut stream =
+                b"cdatetime\ndatetime\n(C\x0a\x07\xea\x01\x02\x03\x04\x05\0\0\x06tR.".to_vec();
+            let start = b"cdatetime\ndatetime\n(C\x0a".len();
+            stream[start + 2] = month;
+            stream[start + 4] = hour;
+            let document = super::super::super::decode(&stream).ok()?;
+            let time = document.root().datetime()?.time;
+            Some((time.hour, time.fold))
+        };
+        assert_eq!(decoded(0x01, 3), Some((3, false)));
+        assert_eq!(decoded(0x81, 3), Some((3, true)));
+        assert_eq!(decoded(0x01, 0x83), None);
+        assert_eq!(decoded(0x81, 0x83), None);
     }
 
     #[test]
