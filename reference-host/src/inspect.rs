@@ -60,6 +60,9 @@
 //! | V `{"text", "left_out"}`, `{"bytes", "left_out"}` | cut, with the number of code points or bytes |
 //! | V `{"int_hex"}` | an int of more than 14,285 bits, about 4,300 digits |
 //! | NODE `left_out` | how many items, entries, arguments and attributes are not in it |
+//! | NODE `{"t": "npscalar", "dtype", "hex"}` | a scalar of numpy; with `items` if it holds objects |
+//! | NODE `{"t": "dtype", "dtype", "metadata"}` | `metadata` as `items` of a dict |
+//! | dtype `{…, "left_out": true}` | not all of its fields |
 //! | NODE `{"t": "record", "origin", "class", "args", "kwargs", "states", "attrs", "appended", "entries"}` | what the stream says of an object of a class that is a name only. `origin`: `call`, `new`, `state` (given to `class`, which takes none), `persistent_id`, `extension`, `buffer` |
 
 mod json;

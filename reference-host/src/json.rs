@@ -25,8 +25,17 @@
 //! | `timezone` | `{"$timezone": [timedelta, name or null]}` |
 //! | `Decimal`, `Fraction`, `UUID`, a path | a string, what `str()` gives |
 //! | an exception | `{"$exception": {"class": "KeyError", "args": […], "fields": {…}, "attrs": {…}}}` |
+//! | an array of numpy | `{"$ndarray": {"dtype": "<f8", "shape": [2, 3], "elements": […]}}` |
+//! | a scalar of numpy | the number or the string; else `{"$scalar": {"dtype": "<c16", "data": "base64"}}` |
+//! | a dtype | `{"$dtype": "<f8"}` |
 //! | a class or function | `{"$global": "module:qualname"}` |
 //! | a record | `{"$record": {"class": "module:qualname", "attrs": {…}}}` |
+//!
+//! The elements of an array are all in one JSON array, the last index changing first. Numbers that JSON lacks,
+//! text, dates and structures are `data` instead, the bytes in the same order in Base64; objects are
+//! `items`, each of which is a tuple of the fields where they lie in structures. A dtype is a string,
+//! what numpy has as `dtype.str`, or for structures and subarrays an object in the form of the
+//! vectors in `spec/vectors/pickle`.
 //!
 //! The fields of an exception are those that are not None, `fields` and `attrs` there only if there
 //! are some. A record may also have `args`, `kwargs`, `entries` and `items`, and `states` where these
@@ -38,8 +47,12 @@
 //! not taken for one of these. A surrogate code point in a `str` is written as an escape like `\ud800`.
 
 mod arguments;
+mod format;
+pub(crate) mod numpy;
 mod output;
 
 pub(crate) use arguments::Arguments;
 pub use arguments::{ParseError, parse};
-pub use output::{JsonError, MAX_DEPTH, to_line, to_string};
+pub use format::to_line;
+pub(crate) use format::write_line;
+pub use output::{JsonError, MAX_DEPTH, to_string};

@@ -8,13 +8,12 @@ use std::io::{self, Write};
 
 use agentix_protocol::safepickle::{DecodeError, DecodeErrorKind};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::ser::Formatter;
 
 use super::listing::Argument;
 use super::report::{Report, admitting, message};
 use super::stream::{Mention, Stream};
 use super::{Bounds, Options, Summary, Verdict};
-use crate::terminal::is_hidden;
+use crate::json::write_line;
 use table::Table;
 
 /// One JSON document on one line, written stream by stream.
@@ -34,9 +33,7 @@ impl<'o> Json<'o> {
     }
 
     fn write(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let mut serializer = serde_json::Serializer::with_formatter(&mut self.out, Visible);
-        value.serialize(&mut serializer)?;
-        Ok(())
+        Ok(write_line(value, &mut *self.out)?)
     }
 
     fn field(&mut self, name: &str, value: &impl Serialize) -> io::Result<()> {
@@ -279,36 +276,4 @@ impl Serialize for CutText<'_> {
 /// The first bytes, as many as are shown.
 fn hex(bytes: &[u8], bounds: &Bounds) -> String {
     data_encoding::HEXLOWER.encode(&bytes[..bytes.len().min(bounds.content)])
-}
-
-/// A blank after `:` and `,`, and escapes for what a terminal would not show.
-struct Visible;
-
-impl Formatter for Visible {
-    fn begin_array_value<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        out.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_key<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        out.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_value<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
-        out.write_all(b": ")
-    }
-
-    fn write_string_fragment<W: Write + ?Sized>(
-        &mut self,
-        out: &mut W,
-        mut fragment: &str,
-    ) -> io::Result<()> {
-        while let Some((at, c)) = fragment.char_indices().find(|(_, c)| is_hidden(*c)) {
-            out.write_all(&fragment.as_bytes()[..at])?;
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}")?;
-            }
-            fragment = &fragment[at + c.len_utf8()..];
-        }
-        out.write_all(fragment.as_bytes())
-    }
 }

@@ -1,6 +1,7 @@
 //! What a value is made of, whatever its kind, in the order in which it is shown.
 
-use agentix_protocol::safepickle::{Entries, Exception, Items, Kind, Origin, Value};
+use agentix_protocol::safepickle::numpy::{Dtype, Ndarray, NumpyScalar};
+use agentix_protocol::safepickle::{Entries, Exception, Items, Kind, Origin, Text, Value};
 
 /// Parts of one sort.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ pub(super) enum Group<'d> {
     Entries(Keys, Entries<'d>),
     /// Named parts: the fields of an exception.
     Fields(Exception<'d>),
+    /// The fields of a structure.
+    DtypeFields(Dtype<'d>),
 }
 
 /// What the keys of entries are.
@@ -24,6 +27,8 @@ pub(super) enum Keys {
     Attributes,
     /// Names of arguments.
     Keywords,
+    /// What the sender attached to a dtype.
+    Metadata,
 }
 
 /// What a part is to its whole.
@@ -31,6 +36,8 @@ pub(super) enum Keys {
 pub(super) enum Label<'d> {
     Name(&'static str),
     Item(&'static str, usize),
+    /// A field of a structure, and where it lies.
+    DtypeField(Text<'d>, u32),
     Key(Keys, Value<'d>),
 }
 
@@ -41,6 +48,7 @@ impl<'d> Group<'d> {
             Self::Items(_, items) => items.len(),
             Self::Entries(_, entries) => entries.len(),
             Self::Fields(exception) => exception.fields().len(),
+            Self::DtypeFields(dtype) => dtype.fields().map_or(0, |fields| fields.len()),
         }
     }
 
@@ -55,6 +63,11 @@ impl<'d> Group<'d> {
             Self::Fields(exception) => {
                 let (name, value) = exception.fields().nth(index)?;
                 Some((Label::Name(name), value))
+            }
+            Self::DtypeFields(dtype) => {
+                let field = dtype.fields()?.nth(index)?;
+                let label = Label::DtypeField(field.name, field.offset);
+                Some((label, field.dtype.value()))
             }
         }
     }
@@ -98,6 +111,16 @@ pub(super) fn groups(value: Value<'_>) -> Vec<Group<'_>> {
                 groups.push(Group::Fields(exception));
             }
         }
+        Kind::Dtype => groups.extend(value.dtype().into_iter().flat_map(dtype_groups)),
+        Kind::Ndarray => {
+            if let Some(array) = value.ndarray() {
+                groups.extend(array_groups(array));
+            }
+        }
+        Kind::NumpyScalar => {
+            let array = value.numpy_scalar().and_then(NumpyScalar::array);
+            groups.extend(array.into_iter().flat_map(array_groups));
+        }
         Kind::Record => record_groups(value, &mut groups),
         _ => {}
     }
@@ -105,6 +128,28 @@ pub(super) fn groups(value: Value<'_>) -> Vec<Group<'_>> {
         let attrs = value.attrs();
         groups.extend(attrs.map(|attrs| Group::Entries(Keys::Attributes, attrs)));
     }
+    groups.retain(|group| group.len() > 0);
+    groups
+}
+
+/// The dtype where one line does not tell all of it, and the elements if they are objects.
+fn array_groups(array: Ndarray<'_>) -> impl Iterator<Item = Group<'_>> {
+    let dtype = array.dtype();
+    let dtype = (!dtype_groups(dtype).is_empty()).then(|| Group::One("dtype", dtype.value()));
+    let items = array.items().map(|items| Group::Items("", items));
+    dtype.into_iter().chain(items)
+}
+
+/// What one line does not tell of a dtype.
+fn dtype_groups(dtype: Dtype<'_>) -> Vec<Group<'_>> {
+    let mut groups = Vec::new();
+    if dtype.fields().is_some() {
+        groups.push(Group::DtypeFields(dtype));
+    }
+    let subarray = dtype.subarray();
+    groups.extend(subarray.map(|subarray| Group::One("base", subarray.base().value())));
+    let metadata = dtype.metadata();
+    groups.extend(metadata.map(|metadata| Group::Entries(Keys::Metadata, metadata)));
     groups.retain(|group| group.len() > 0);
     groups
 }
@@ -140,7 +185,8 @@ fn callee(origin: Origin) -> &'static str {
     }
 }
 
-/// Whether it matters that two references are to one object, as the vectors have it.
+/// Whether it matters that two references are to one object, as the vectors have it; and for dtypes with
+/// parts, which many others may refer to.
 pub(super) fn has_identity(value: Value<'_>) -> bool {
     match value.kind() {
         Kind::List
@@ -155,6 +201,7 @@ pub(super) fn has_identity(value: Value<'_>) -> bool {
         | Kind::Record
         | Kind::Ndarray
         | Kind::Slice => true,
+        Kind::Dtype => !groups(value).is_empty(),
         Kind::Tuple => value.tuple().is_some_and(|items| !items.is_empty()),
         Kind::Frozenset => value.frozenset().is_some_and(|items| !items.is_empty()),
         _ => false,

@@ -2,9 +2,11 @@
 
 use std::fmt::{self, Write as _};
 
+use agentix_protocol::safepickle::numpy::{ArrayOrder, Dtype, Ndarray};
 use agentix_protocol::safepickle::{Kind, Origin, Text, Value};
 
 use super::stream::Name;
+use crate::json::numpy::{Number, number};
 use crate::terminal::is_hidden;
 
 /// Bits of the longest int that is written in decimal, about 4,300 digits: more takes quadratic time.
@@ -58,6 +60,21 @@ pub(super) fn head(value: Value<'_>, content: usize) -> String {
     if let Some(exception) = value.exception() {
         return format!("exception {}", exception.class().name());
     }
+    if let Some(dtype) = value.dtype() {
+        return format!("dtype {}", dtype_name(dtype));
+    }
+    if let Some(array) = value.ndarray() {
+        return ndarray(array, content);
+    }
+    if let Some(scalar) = value.numpy_scalar() {
+        let dtype = scalar.dtype();
+        let shown = match (scalar.data(), scalar.text()) {
+            (_, Some(text)) => format!(", '{}'", cut(&text, content).escape_default()),
+            (Some(data), _) => format!(", {}", element(dtype, data, content)),
+            _ => String::new(),
+        };
+        return format!("scalar of dtype {}{shown}", dtype_name(dtype));
+    }
     match value.kind() {
         Kind::List => value
             .list()
@@ -78,6 +95,61 @@ pub(super) fn head(value: Value<'_>, content: usize) -> String {
         Kind::Slice => "slice".to_owned(),
         Kind::Record => record(value, content),
         _ => printed(value, content),
+    }
+}
+
+fn dtype_name(dtype: Dtype<'_>) -> String {
+    match (dtype.fields(), dtype.subarray()) {
+        (Some(fields), _) => format!("of {} bytes, {} fields", dtype.itemsize(), fields.len()),
+        (_, Some(subarray)) => format!(
+            "of {} bytes, shape {}",
+            dtype.itemsize(),
+            shape(subarray.shape())
+        ),
+        _ => dtype.typestr(),
+    }
+}
+
+fn shape(dimensions: impl Iterator<Item = u64>) -> String {
+    let dimensions: Vec<_> = dimensions.map(|dimension| dimension.to_string()).collect();
+    format!("[{}]", dimensions.join(", "))
+}
+
+/// Shape, dtype and the first elements, unless they are objects.
+fn ndarray(array: Ndarray<'_>, content: usize) -> String {
+    let dtype = array.dtype();
+    let order = match array.order() {
+        ArrayOrder::RowFirst => "",
+        ArrayOrder::ColumnFirst => ", stored column first",
+        _ => ", stored in another order",
+    };
+    let shape = shape(array.shape());
+    let mut out = format!("ndarray, shape {shape}{order}, dtype {}", dtype_name(dtype));
+    let Some(elements) = array.elements() else {
+        return out;
+    };
+    let start = out.len();
+    for (at, bytes) in elements.enumerate() {
+        if out.len() - start >= content {
+            out.push_str(&format!(" … ({} more elements)", array.len() - at as u64));
+            break;
+        }
+        out.push_str(if at == 0 { ": " } else { " " });
+        out.push_str(&element(dtype, bytes, content));
+    }
+    out
+}
+
+/// An element of an array: a number where it is one, else its bytes.
+fn element(dtype: Dtype<'_>, bytes: &[u8], content: usize) -> String {
+    match number(dtype, bytes) {
+        Some(Number::Bool(true)) => "True".to_owned(),
+        Some(Number::Bool(false)) => "False".to_owned(),
+        Some(Number::Int(int)) => int.to_string(),
+        Some(Number::Uint(int)) => int.to_string(),
+        Some(Number::Single(float)) => format!("{float:?}"),
+        Some(Number::Double(float)) => format!("{float:?}"),
+        None => shown_bytes(bytes, content),
     }
 }
 

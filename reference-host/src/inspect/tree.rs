@@ -73,6 +73,9 @@ fn show_label(label: Label<'_>, bounds: &Bounds) -> String {
         Label::Name(name) => format!("{name}: "),
         Label::Item("", index) => format!("{index}: "),
         Label::Item(name, index) => format!("{name} {index}: "),
+        Label::DtypeField(name, offset) => {
+            format!("field {} at {offset}: ", quoted(name, bounds.content))
+        }
         Label::Key(Keys::Dict, key) => format!("{}: ", head(key, bounds.content)),
         Label::Key(keys, key) => {
             let name = match key.as_text() {
@@ -81,6 +84,7 @@ fn show_label(label: Label<'_>, bounds: &Bounds) -> String {
             };
             match keys {
                 Keys::Attributes => format!("attribute {name}: "),
+                Keys::Metadata => format!("metadata {name}: "),
                 _ => format!("keyword {name}: "),
             }
         }

@@ -159,3 +159,33 @@ async fn small_files_with_large_bills_are_refused_soon() {
     assert_eq!(found["streams"][0]["error"]["kind"], "limit");
     assert_eq!(found["status"], 3);
 }
+
+#[tokio::test]
+async fn a_dtype_that_is_told_in_many_places_is_told_once() {
+    // Structures of two fields that lie at the same place and are the same structure, 30 deep.
+    let mut pickle = b"\x80\x04".to_vec();
+    let push_dtype = |pickle: &mut Vec<u8>, name: &str| {
+        pickle.extend(b"cnumpy\ndtype\n(\x8c");
+        pickle.push(name.len() as u8);
+        pickle.extend(name.as_bytes());
+        pickle.extend(b"\x89\x88tR");
+    };
+    push_dtype(&mut pickle, "i1");
+    pickle.extend(b"(K\x03\x8c\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tbq\0");
+    for level in 1..30_u8 {
+        push_dtype(&mut pickle, "V1");
+        // (3, '|', None, ('a', 'b'), {'a': (inner, 0), 'b': (inner, 0)}, 1, 1, 16)
+        pickle.extend(b"(K\x03\x8c\x01|N\x8c\x01a\x8c\x01b\x86}(\x8c\x01ah");
+        pickle.extend([level - 1]);
+        pickle.extend(b"K\0\x86\x8c\x01bh");
+        pickle.extend([level - 1]);
+        pickle.extend(b"K\0\x86uK\x01K\x01K\x10tbq");
+        pickle.extend([level]);
+    }
+    pickle.push(b'.');
+    let found = report(&pickle, &["--all"]).await;
+    assert_eq!(found["status"], 0, "{}", found["streams"][0]["refusal"]);
+    let text = inspect(&pickle, &["--all"]).await.stdout;
+    assert!(text.lines().count() < 200, "{}", text.lines().count());
+    assert!(found.to_string().len() < 3_000_000);
+}

@@ -1,5 +1,6 @@
 //! One node of the table: its type and its fields.
 
+use agentix_protocol::safepickle::numpy::{ArrayOrder, Dtype, Ndarray};
 use agentix_protocol::safepickle::{
     Datetime, Entries, Items, Kind, Origin, Record, Text, Time, UuidSafety, Value,
 };
@@ -8,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::super::Bounds;
 use super::table::{Table, name, one, text_value};
 use super::{CutText, hex};
+use crate::json::numpy::DtypeObject;
 
 /// A value that has a node of its own.
 pub(super) struct Node<'t, 'd, 's>(pub(super) &'t Table<'d, 's>, pub(super) Value<'d>);
@@ -16,7 +18,12 @@ pub(super) struct Node<'t, 'd, 's>(pub(super) &'t Table<'d, 's>, pub(super) Valu
 enum Field<'d> {
     Text(&'static str),
     Printed(String),
+    Bool(bool),
     Bytes(&'d [u8]),
+    Shape(Vec<u64>),
+    Dtype(Dtype<'d>),
+    /// The bytes of an array in row-first order.
+    Elements(Ndarray<'d>),
     /// Module and name of a class.
     Name(Value<'d>),
     /// The same, of a class that the decoder knows.
@@ -72,9 +79,14 @@ pub(super) fn references<'d>(value: Value<'d>, bounds: &Bounds, mut tell: impl F
                     tell(value);
                 }
             }
+            // These hold no values.
             Field::Text(_)
             | Field::Printed(_)
+            | Field::Bool(_)
             | Field::Bytes(_)
+            | Field::Shape(_)
+            | Field::Dtype(_)
+            | Field::Elements(_)
             | Field::Name(_)
             | Field::Known(..) => {}
         }
@@ -205,6 +217,39 @@ fn of_kind(value: Value<'_>) -> Option<Fields<'_>> {
             }
             fields
         }
+        Kind::Dtype => {
+            let dtype = value.dtype()?;
+            let mut fields = vec![kind("dtype"), ("dtype", Field::Dtype(dtype))];
+            let metadata = dtype.metadata();
+            fields.extend(metadata.map(|metadata| ("metadata", Field::Entries(metadata))));
+            fields
+        }
+        Kind::Ndarray => {
+            let array = value.ndarray()?;
+            let mut fields = vec![
+                kind("ndarray"),
+                ("shape", Field::Shape(array.shape().collect())),
+                (
+                    "fortran",
+                    Field::Bool(array.order() == ArrayOrder::ColumnFirst),
+                ),
+                ("dtype", Field::Dtype(array.dtype())),
+            ];
+            fields.push(match array.items() {
+                Some(items) => ("items", Field::Items(items)),
+                None => ("hex", Field::Elements(array)),
+            });
+            fields
+        }
+        Kind::NumpyScalar => {
+            let scalar = value.numpy_scalar()?;
+            let mut fields = vec![kind("npscalar"), ("dtype", Field::Dtype(scalar.dtype()))];
+            fields.push(match scalar.data() {
+                Some(data) => ("hex", Field::Bytes(data)),
+                None => ("items", Field::Items(scalar.array()?.items()?)),
+            });
+            fields
+        }
         Kind::Record => record(value.record()?),
         _ => vec![
             kind("opaque"),
@@ -288,6 +333,14 @@ impl Serialize for Node<'_, '_, '_> {
                     left_out += bytes.len().saturating_sub(bounds.content);
                     map.serialize_value(&hex(bytes, bounds))?;
                 }
+                Field::Bool(bool) => map.serialize_value(&bool)?,
+                Field::Shape(shape) => map.serialize_value(&shape)?,
+                Field::Dtype(dtype) => map.serialize_value(&DtypeObject(dtype, bounds.lines))?,
+                Field::Elements(array) => {
+                    let total = array.data().map_or(0, <[u8]>::len);
+                    left_out += total.saturating_sub(bounds.content);
+                    map.serialize_value(&first_elements(array, bounds))?;
+                }
                 Field::Known(module, class) => map.serialize_value(&[module, class])?,
                 Field::Name(class) => map.serialize_value(&name(class, bounds.content))?,
                 Field::Arg(arg) => map.serialize_value(&ArgOf(table, arg))?,
@@ -354,4 +407,16 @@ impl Serialize for Pairs<'_, '_, '_> {
         let pairs = shown.map(|(key, value)| [table.reference(key), table.reference(value)]);
         serializer.collect_seq(pairs)
     }
+}
+
+/// The first bytes of an array in row-first order, as many as are shown.
+fn first_elements(array: Ndarray<'_>, bounds: &Bounds) -> String {
+    let mut bytes = Vec::new();
+    for element in array.elements().into_iter().flatten() {
+        bytes.extend_from_slice(element);
+        if bytes.len() >= bounds.content {
+            break;
+        }
+    }
+    hex(&bytes, bounds)
 }
