@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use agentix_protocol::safepickle::{self, DecodeErrorKind, Decoder, LimitKind, Limits, Policy};
+use agentix_protocol::safepickle::{
+    self, DecodeErrorKind, Decoder, LimitKind, Limits, Policy, Protocol, encode,
+};
 
 /// Kind of the error that `stream` gives.
 #[track_caller]
@@ -188,4 +190,197 @@ fn what_is_looked_at_again_and_again_is_too_much_work() {
     ]
     .concat();
     too_much(&inspect, &[&tuple, &b"h\x01h\x00R0".repeat(5_000), b"."]);
+}
+
+/// The same for what takes its time in one step: texts that are encoded, counted or copied, and dtypes
+/// that are compared.
+#[test]
+fn what_takes_its_time_in_one_step_is_too_much_work() {
+    let limits = Limits::default().work_steps(1_000_000, 0);
+    let decoders = [
+        Policy::agentix(),
+        Policy::agentix().with_numpy(),
+        Policy::inspect(),
+    ];
+    let decoders = decoders.map(|policy| Decoder::new(policy, limits));
+    #[track_caller]
+    fn too_much(decoder: &Decoder, parts: &[&[u8]]) {
+        let error = decoder.decode(&parts.concat()).unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                DecodeErrorKind::Limit {
+                    limit: LimitKind::WorkSteps,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+    let [agentix, numpy, inspect] = &decoders;
+    let counted = |opcode: u8, head: &[u8], tail: &[u8]| {
+        let content = [head, &b"7".repeat(100_000), tail].concat();
+        let len = u32::try_from(content.len()).unwrap().to_le_bytes();
+        [&[opcode][..], &len, &content].concat()
+    };
+    let text = |head: &[u8], tail: &[u8]| counted(b'X', head, tail);
+    let bytes = counted(b'B', b"", b"");
+    let calls = b"h\x01h\x00R0".repeat(5_000);
+    let to_bytes = b"\x8c\x06latin1\x86q\x00c_codecs\nencode\nq\x01";
+    too_much(numpy, &[&text(b"", b""), to_bytes, &calls, b"."]);
+    // One that fails at the end, which ends nothing there.
+    let failing = text(b"", "\u{100}".as_bytes());
+    too_much(inspect, &[&failing, to_bytes, &calls, b"."]);
+    for (argument, class) in [
+        (text(b"1.", b""), &b"cdecimal\nDecimal\n"[..]),
+        (text(b"\\\\h\\", b""), b"cpathlib\nPureWindowsPath\n"),
+        (bytes.clone(), b"cbuiltins\nbytearray\n"),
+    ] {
+        too_much(
+            agentix,
+            &[&argument, b"\x85q\x00", class, b"q\x01", &calls, b"."],
+        );
+    }
+    let undecoded = b"\x85RK\x00K\x01Vr\ntq\x00cbuiltins\nUnicodeDecodeError\nq\x01";
+    too_much(
+        agentix,
+        &[
+            b"(Vx\ncbuiltins\nbytearray\n",
+            &bytes,
+            undecoded,
+            &calls,
+            b".",
+        ],
+    );
+    // Sets of a long text, each of which is hashed where sets are compared.
+    let sets = b"\x8f(h\x00\x900".repeat(5_000);
+    too_much(agentix, &[&text(b"", b""), b"q\x00", &sets, b"."]);
+
+    // Two dtypes of many fields that differ in the last: as keys, they are compared again and again.
+    let name = |at: u32| [b"\x8c\x05", format!("{at:05}").as_bytes()].concat();
+    let names: Vec<u8> = (0..5_000).flat_map(name).collect();
+    let others: Vec<u8> = (0..4_998).chain([4_999, 4_998]).flat_map(name).collect();
+    let fields: Vec<u8> = (0..5_000)
+        .flat_map(|at| [name(at), b"h\x00".to_vec()].concat())
+        .collect();
+    let plain = |name: &str, order: &str, rest: &[u8]| {
+        let size = [name.len() as u8];
+        let head = [b"cnumpy\ndtype\n\x8c", &size[..], name.as_bytes()].concat();
+        let state = [
+            b"\x89\x88\x87R(K\x03\x8c\x01",
+            order.as_bytes(),
+            rest,
+            b"tb",
+        ]
+        .concat();
+        [head, state].concat()
+    };
+    let unsized_state =
+        |flags: u8| [b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK", &[flags][..]].concat();
+    let structure = |names: u8| {
+        let rest = [b"Nh", &[names][..], b"h\x03K\x01K\x01K\x10"].concat();
+        plain("V1", "|", &rest)
+    };
+    too_much(
+        agentix,
+        &[
+            &plain("i1", "|", &unsized_state(0)),
+            b"K\x00\x86q\x00(",
+            &names,
+            b"tq\x01(",
+            &others,
+            b"tq\x02}(",
+            &fields,
+            b"uq\x03",
+            &structure(1),
+            b"q\x04",
+            &structure(2),
+            b"q\x05\x8f(h\x04",
+            &b"h\x05".repeat(500),
+            b"\x90.",
+        ],
+    );
+    // A long text in structures that hold objects.
+    let size = |bytes: i32| [b"J", &bytes.to_le_bytes()[..]].concat();
+    let long = [b"NNN", size(400_000).as_slice(), b"K\x04K\x08"].concat();
+    let both = [
+        b"N\x8c\x01a\x8c\x01b\x86}(\x8c\x01ah\x00K\x00\x86\x8c\x01bh\x01K\x08\x86u",
+        size(400_008).as_slice(),
+        b"K\x01K\x1b",
+    ]
+    .concat();
+    too_much(
+        agentix,
+        &[
+            &plain("O8", "|", &unsized_state(0x3f)),
+            b"q\x00",
+            &plain("U100000", "<", &long),
+            b"q\x01",
+            &plain("V400008", "|", &both),
+            b"q\x02N",
+            &text(b"", b"")[..],
+            b"\x86q\x03cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R",
+            b"(K\x01M\x88\x13\x85h\x02\x89](",
+            &b"h\x03".repeat(5_000),
+            b"etb.",
+        ],
+    );
+    // Long names that are put into order before one is missed.
+    let long_names: Vec<u8> = (0..10)
+        .flat_map(|at| [text(b"", &[b'a' + at]), b"N".to_vec()].concat())
+        .collect();
+    too_much(
+        inspect,
+        &[
+            b"}(",
+            &long_names,
+            b"uq\x00cnumpy\ndtype\n\x8c\x02V1\x89\x88\x87Rq\x01(K\x03\x8c\x01|N\x8c\x01z\x85h\x00",
+            b"K\x01K\x01K\x10tq\x02",
+            &b"h\x01h\x02b0".repeat(5_000),
+            b".",
+        ],
+    );
+}
+
+/// What many objects share is written, and compared, once: these took minutes.
+#[test]
+fn what_is_shared_by_many_is_not_walked_for_each() {
+    let round = |parts: &[&[u8]]| {
+        let stream = parts.concat();
+        let document = safepickle::decode(&stream).unwrap();
+        let pickle = encode(document.root(), Protocol::DEFAULT).unwrap();
+        assert!(pickle.len() < 2 * stream.len());
+        assert_eq!(safepickle::decode(&pickle).unwrap(), document);
+    };
+    // Arguments of exceptions, and those that a state gave to groups.
+    let nones = b"N".repeat(200_000);
+    let calls = b"h\x01h\x00R".repeat(100_000);
+    let class = b"tq\x00cbuiltins\nValueError\nq\x01";
+    round(&[b"\x80\x04((", &nones, class, &calls, b"t."]);
+    let nested = b"h\x02".repeat(100_000);
+    let groups = b"h\x01h\x00Rh\x03b".repeat(50_000);
+    round(&[
+        b"\x80\x04(cbuiltins\nValueError\n)Rq\x02\x8c\x01mh\x02\x85\x86q\x00",
+        b"cbuiltins\nExceptionGroup\nq\x01}\x8c\x04args\x8c\x01m(",
+        &nested,
+        b"t\x86sq\x03",
+        &groups,
+        b"t.",
+    ]);
+    // A set of exceptions that look alike; one long Decimal.
+    let alike = b"h\x00)R".repeat(200_000);
+    round(&[
+        b"\x80\x04cbuiltins\nValueError\nq\x00\x8f(",
+        &alike,
+        b"\x90.",
+    ]);
+    let digits = [b"X", &500_000_u32.to_le_bytes()[..], &b"7".repeat(500_000)].concat();
+    let same = b"h\x00".repeat(500_000);
+    round(&[
+        b"(cdecimal\nDecimal\n",
+        &digits,
+        b"\x85Rq\x00",
+        &same,
+        b"t.",
+    ]);
 }

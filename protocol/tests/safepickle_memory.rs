@@ -345,6 +345,65 @@ fn the_peak_of_dense_streams_is_a_constant_times_the_input() {
     }
 }
 
+/// Streams that ask for the same large thing again and again, as often as the work budget allows.
+fn repeating() -> Vec<(&'static str, Vec<u8>)> {
+    // Each object is kept on the stack; what is too much is an error, after the peak.
+    let calls = |argument: &[u8], class: &[u8]| {
+        let head = [argument, b"\x85q\0", class, b"q\x01"].concat();
+        repeated(&head, b"h\x01h\0R", b".")
+    };
+    let long = |opcode: u8, head: &[u8]| {
+        let content = [head, &b"7".repeat(TIMES)].concat();
+        [
+            &[opcode][..],
+            &(content.len() as u32).to_le_bytes(),
+            &content,
+        ]
+        .concat()
+    };
+    let ints = numbered(b"](", |n| after(b"J", n.to_le_bytes(), b""), b"e");
+    let entries = |n: u32| [b"\x8c\x05", format!("{n:05}N").as_bytes()].concat();
+    let state = numbered(b"}(", entries, b"uq\0ca\nb\n)\x81h\0b");
+    vec![
+        ("sets of one list", calls(&ints, b"cbuiltins\nset\n")),
+        ("deques of one list", calls(&ints, b"ccollections\ndeque\n")),
+        (
+            "decimals of one text",
+            calls(&long(b'X', b"1."), b"cdecimal\nDecimal\n"),
+        ),
+        (
+            "drives of one text",
+            calls(&long(b'X', b"\\\\h\\"), b"cpathlib\nPureWindowsPath\n"),
+        ),
+        (
+            "halves of one int",
+            repeated(
+                &[
+                    &long(0x8b, b"\0"),
+                    &b"K\x02\x86q\0cfractions\nFraction\nq\x01"[..],
+                ]
+                .concat(),
+                b"h\x01h\0R",
+                b".",
+            ),
+        ),
+        ("states on top of one", repeated(&state, b"}b", b".")),
+    ]
+}
+
+fn the_peak_of_repeating_streams_follows_the_work_budget() {
+    for (name, stream) in repeating() {
+        let steps = 65_536 + 32 * stream.len();
+        for (decoder, per_byte) in decoders(Limits::default()) {
+            let (_, peak, _) = measure(&decoder, &stream);
+            let allowed = PEAK_BASE + per_byte * stream.len() + 8 * steps;
+            let per_step = peak as f64 / steps as f64;
+            println!("{name:<40}{per_step:>8.1} a step");
+            assert!(peak <= allowed, "{name}: {peak} bytes, {allowed} allowed");
+        }
+    }
+}
+
 /// The streams of the vectors, hostile ones included.
 fn vectors() -> Vec<(String, Vec<u8>)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/vectors/pickle/public.jsonl");
@@ -521,6 +580,7 @@ fn large_objects_are_not_copied() {
 #[test]
 fn memory_is_bounded() {
     the_peak_of_dense_streams_is_a_constant_times_the_input();
+    the_peak_of_repeating_streams_follows_the_work_budget();
     the_peak_of_every_vector_is_a_constant_times_the_input();
     the_peak_of_crossed_vectors_is_a_constant_times_the_input();
     the_peak_of_random_bytes_is_a_constant_times_the_input();

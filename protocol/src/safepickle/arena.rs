@@ -35,7 +35,7 @@ impl NodeId {
 }
 
 /// A run of bytes, in the input or in the arena's own bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bytes {
     pub(super) start: u32,
     pub(super) len: u32,

@@ -3,7 +3,10 @@
 use super::arena::{Arena, Node};
 use super::keys;
 use super::object::Object;
-use super::value::Value;
+use super::value::{Text, Value};
+
+/// Bytes that are compared wherever they are met. Longer ones are compared once.
+const SHORT: u32 = 64;
 
 /// Whether `left` and `right` unfold to the same, possibly infinite, tree.
 ///
@@ -92,7 +95,7 @@ fn label(a: Value<'_>, b: Value<'_>) -> Label {
         | (Node::Bytearray(x), Node::Bytearray(y)) => {
             if x.len != y.len {
                 Label::Differ
-            } else if x.len > 64 {
+            } else if x.len > SHORT {
                 Label::Large(|a, b| content(a) == content(b))
             } else {
                 Label::leaf(left.bytes(x) == right.bytes(y))
@@ -135,10 +138,15 @@ fn label(a: Value<'_>, b: Value<'_>) -> Label {
         }
         (Node::Decimal(x), Node::Decimal(y)) => {
             let (x, y) = (&left.decimals[x as usize], &right.decimals[y as usize]);
-            Label::leaf(
-                (x.negative, x.form, x.exponent) == (y.negative, y.form, y.exponent)
-                    && left.bytes(x.digits) == right.bytes(y.digits),
-            )
+            if (x.negative, x.form, x.exponent, x.digits.len)
+                != (y.negative, y.form, y.exponent, y.digits.len)
+            {
+                Label::Differ
+            } else if x.digits.len > SHORT {
+                Label::Large(|a, b| a.decimal() == b.decimal())
+            } else {
+                Label::leaf(left.bytes(x.digits) == right.bytes(y.digits))
+            }
         }
         (Node::Uuid(x), Node::Uuid(y)) => {
             Label::leaf(left.uuids[x as usize] == right.uuids[y as usize])
@@ -155,10 +163,16 @@ fn label(a: Value<'_>, b: Value<'_>) -> Label {
         ) => Label::parts(x == y && xs.len == ys.len),
         (Node::Global(x), Node::Global(y)) => {
             let (x, y) = (&left.globals[x as usize], &right.globals[y as usize]);
-            Label::leaf(
-                left.bytes(x.module) == right.bytes(y.module)
-                    && left.bytes(x.qualname) == right.bytes(y.qualname),
-            )
+            if (x.module.len, x.qualname.len) != (y.module.len, y.qualname.len) {
+                Label::Differ
+            } else if x.module.len.max(x.qualname.len) > SHORT {
+                Label::Large(|a, b| names(a) == names(b))
+            } else {
+                Label::leaf(
+                    left.bytes(x.module) == right.bytes(y.module)
+                        && left.bytes(x.qualname) == right.bytes(y.qualname),
+                )
+            }
         }
         (Node::Object(x), Node::Object(y)) => {
             let (x, y) = (&left.objects[x as usize], &right.objects[y as usize]);
@@ -166,6 +180,11 @@ fn label(a: Value<'_>, b: Value<'_>) -> Label {
         }
         _ => Label::Differ,
     }
+}
+
+fn names(value: Value<'_>) -> Option<(Text<'_>, Text<'_>)> {
+    let global = value.global()?;
+    Some((global.module(), global.qualname()))
 }
 
 fn content(value: Value<'_>) -> &[u8] {

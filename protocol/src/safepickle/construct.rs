@@ -106,7 +106,7 @@ impl Machine<'_, '_> {
         };
         let kwargs = match kwargs {
             Some(kwargs) => {
-                self.charge(self.arena.children(kwargs).len() as u64)?;
+                self.charge_copies(self.arena.children(kwargs).len())?;
                 Some(self.copied_dict(kwargs)?)
             }
             None => None,
@@ -161,7 +161,7 @@ impl Machine<'_, '_> {
                     return Err(Malformed::Arguments.into());
                 };
                 let (class, rest) = (*class, rest.to_vec());
-                self.charge(rest.len() as u64)?;
+                self.charge_copies(rest.len())?;
                 self.class(class)?;
                 let span = self.new_span(&rest)?;
                 let tuple = self.make(Node::Tuple(span))?;

@@ -51,6 +51,10 @@ pub(super) enum Position {
 /// Containers up to this many entries are searched from end to end.
 const LINEAR: usize = 12;
 
+/// Steps for an entry of an index: up to 32 bytes of memory, which a stream may ask for again and again
+/// by making sets of one list.
+const INDEX: u64 = 8;
+
 /// The keys of every container that is being built.
 #[derive(Debug)]
 pub(super) struct Keys {
@@ -104,6 +108,10 @@ impl Keys {
         stride: usize,
         key: NodeId,
     ) -> Result<Position, KeyError> {
+        // Nobody hashes these here, but whoever compares two sets does, for each set that holds one.
+        if let (1, Node::Str(bytes) | Node::Bytes(bytes)) = (stride, arena.node(key)) {
+            self.budget.charge(u64::from(bytes.len) / 32)?;
+        }
         if let Node::Str(bytes) = arena.node(key) {
             return self.scan_for_str(arena, entries, stride, (key, arena.bytes(bytes)));
         }
@@ -176,6 +184,7 @@ impl Keys {
         let index = match self.indexes.entry(container) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
+                self.budget.charge(INDEX * count as u64)?;
                 let mut index = Index::default();
                 for (at, known) in entries.iter().step_by(stride).enumerate() {
                     let known = hash(arena, *known, Identity::Object, &mut self.budget)?;
@@ -201,6 +210,7 @@ impl Keys {
             }
             slot = index.after(slot);
         }
+        self.budget.charge(INDEX)?;
         index.add(wanted, count);
         Ok(Position::New)
     }
@@ -542,11 +552,17 @@ pub(super) fn pair_elements(left: Value<'_>, right: Value<'_>) -> Option<Vec<(No
         candidates.push((hash, at, false));
     }
     candidates.sort_unstable();
+    // For where those of one hash begin, how many in a row have a partner: many may look alike.
+    let mut paired = vec![0_usize; candidates.len()];
     let mut pairs = Vec::with_capacity(elements.len());
     for element in a.children(left.id()) {
         let wanted = hash(a, *element, Identity::Looks, &mut budget).ok()?;
         let from = candidates.partition_point(|(hash, ..)| *hash < wanted);
-        let alike = candidates[from..].iter_mut();
+        let skipped = paired.get_mut(from)?;
+        while matches!(candidates.get(from + *skipped), Some((hash, _, true)) if *hash == wanted) {
+            *skipped += 1;
+        }
+        let alike = candidates[from + *skipped..].iter_mut();
         let (_, at, used) = alike
             .take_while(|(hash, ..)| *hash == wanted)
             .filter(|(.., used)| !used)

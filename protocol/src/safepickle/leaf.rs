@@ -218,10 +218,12 @@ pub(super) fn cost(arena: &Arena<'_>, id: NodeId) -> u64 {
             },
             _ => 1,
         },
-        Node::Path { .. } => {
+        Node::Path { class, .. } => {
+            // Finding lower case takes its time.
+            let per_step = if class.is_windows() { 4 } else { 16 };
             let parts = arena.children(id).iter();
             parts.fold(1, |cost, part| {
-                cost + 1 + part_of_path(arena, *part).len() as u64 / 16
+                cost + 1 + part_of_path(arena, *part).len() as u64 / per_step
             })
         }
         _ => 1,

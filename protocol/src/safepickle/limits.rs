@@ -15,6 +15,8 @@ use std::fmt;
 /// Whatever the input, a decode takes at its peak at most 64 bytes of memory for each byte of it, and
 /// 4096 beside: 192 for each under [`Policy::inspect`](super::Policy::inspect), which makes a record of
 /// every instruction that others refuse. It comes near only where each byte makes an object of its own.
+/// To this add 8 bytes for each [step of work](Limits::work_steps) where a stream asks for one thing
+/// again and again, such as sets of one list: by default, 256 for each byte and 512 KiB beside.
 ///
 /// ```
 /// use agentix_protocol::safepickle::{Decoder, Limits, Policy};
@@ -111,7 +113,8 @@ impl Limits {
     }
 
     /// Steps of work beyond reading: one for each object or 32 bytes looked at while hashing and
-    /// comparing keys, each time they are looked at. Allowed are `base + per_byte × input bytes`.
+    /// comparing keys, each time they are looked at; and what is copied, indexed or converted takes some
+    /// each time that a stream asks for it. Allowed are `base + per_byte × input bytes`.
     /// Default 65,536 and 32.
     #[must_use]
     pub fn work_steps(mut self, base: u64, per_byte: u64) -> Self {

@@ -20,6 +20,9 @@ pub(super) const SHARED_EMPTY_TUPLE: usize = 3;
 const SHARED_INTS: usize = 4;
 pub(super) const SHARED_COUNT: usize = SHARED_INTS + 256;
 
+/// Steps for the copy of a reference to an object: four bytes of memory, and as many in reserve.
+const COPY: u64 = 4;
+
 impl<'a> Machine<'_, 'a> {
     #[cold]
     pub(super) fn full(&self, _: Full) -> DecodeErrorKind {
@@ -318,7 +321,7 @@ impl<'a> Machine<'_, 'a> {
     /// Sets in a dict what another holds.
     pub(super) fn update(&mut self, dict: NodeId, from: NodeId) -> Step<()> {
         let entries = self.arena.children(from).to_vec();
-        self.charge(entries.len() as u64)?;
+        self.charge_copies(entries.len())?;
         for entry in entries.chunks_exact(2) {
             self.set_item(dict, entry[0], entry[1])?;
         }
@@ -382,6 +385,11 @@ impl<'a> Machine<'_, 'a> {
             .budget
             .charge(steps)
             .map_err(|error| self.key_error(error))
+    }
+
+    /// Takes the steps for copying references to so many objects, which the stream wrote down but once.
+    pub(super) fn charge_copies(&mut self, references: usize) -> Step<()> {
+        self.charge(COPY * references as u64)
     }
 
     #[cold]

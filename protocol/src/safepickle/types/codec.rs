@@ -18,14 +18,15 @@ impl Machine<'_, '_> {
             }
             _ => return Err(Malformed::Arguments.into()),
         };
+        // The same long text may be encoded again and again, and is owned each time; or it may fail each time
+        // at its end, which ends nothing under inspection.
+        self.charge(u64::from(content.len) / 4)?;
         let mut rest = self.arena.bytes(content);
         let mut encoded = Vec::with_capacity(rest.len());
         while let Some((point, after)) = text::next_code_point(rest) {
             encoded.push(u8::try_from(point).map_err(|_| Malformed::Arguments)?);
             rest = after;
         }
-        // The same long text may be encoded again and again, and is owned each time.
-        self.charge(encoded.len() as u64 / 8)?;
         let bytes = self.own(&encoded, false)?;
         self.make(Node::Bytes(bytes))
     }

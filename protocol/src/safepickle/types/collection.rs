@@ -35,7 +35,11 @@ impl Machine<'_, '_> {
                 self.make(Node::Bytearray(empty))
             }
             (Known::Bytearray, How::Call, [content]) => match self.arena.node(*content) {
-                Node::Bytes(bytes) => self.make(Node::Bytearray(bytes)),
+                Node::Bytes(bytes) => {
+                    // Shared here, but whoever copies or writes the bytearrays does so for each.
+                    self.charge(u64::from(bytes.len) / 8)?;
+                    self.make(Node::Bytearray(bytes))
+                }
                 _ => Err(Malformed::Arguments.into()),
             },
             (Known::List, How::Call, []) => self.make(Node::List(Span::default())),
@@ -123,7 +127,7 @@ impl Machine<'_, '_> {
     fn walk(&mut self, from: NodeId) -> Step<Vec<NodeId>> {
         match self.arena.node(from) {
             Node::List(span) | Node::Tuple(span) => {
-                self.charge(u64::from(span.len))?;
+                self.charge_copies(span.len as usize)?;
                 Ok(self.arena.span(span).to_vec())
             }
             _ => Err(Malformed::Arguments.into()),

@@ -267,6 +267,8 @@ impl Machine<'_, '_> {
         } else if parsed.whole.is_empty() {
             piece(&parsed.fraction)
         } else {
+            self.charge(u64::from(bytes.len) / 4)?;
+            let text = self.arena.bytes(bytes);
             let both = [&text[parsed.whole.clone()], &text[parsed.fraction.clone()]].concat();
             self.own(&both, false)?
         };

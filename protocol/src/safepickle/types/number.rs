@@ -196,7 +196,7 @@ impl Machine<'_, '_> {
                 denominator,
             });
         }
-        self.charge(n_words.saturating_mul(d_words) / 2)?;
+        self.charge(n_words.saturating_mul(d_words) / 2 + 2 * (n_words + d_words))?;
         let numerator = self.make_big_int(n / &divisor)?;
         let denominator = self.make_big_int(d / &divisor)?;
         self.make(Node::Fraction {

@@ -315,7 +315,7 @@ impl Machine<'_, '_> {
                     self.make_piece(piece)?
                 }
                 Part::Anchor(anchor) => {
-                    self.charge(4)?;
+                    self.charge(4 + anchor.len() as u64 / 4)?;
                     let bytes = self.own(&anchor, false)?;
                     self.make_piece(bytes)?
                 }

@@ -261,7 +261,7 @@ impl Machine<'_, '_> {
             .map(|part| self.arena.children(part).len())
             .sum();
         // The same large state may be given again and again.
-        self.charge(entries as u64)?;
+        self.charge_copies(entries)?;
         let (state, copies) = match parts {
             Some(parts) => self.copied_state(state, parts)?,
             None => (state, [None, None]),
@@ -352,7 +352,7 @@ impl Machine<'_, '_> {
         let Some(attrs) = attrs else {
             return Ok(more);
         };
-        self.charge(self.arena.children(attrs).len() as u64)?;
+        self.charge_copies(self.arena.children(attrs).len())?;
         let joined = self.copied_dict(attrs)?;
         self.update(joined, more)?;
         Ok(joined)

@@ -251,7 +251,7 @@ impl Machine<'_, '_> {
             // The same exceptions may be looked at, and copied, for many groups.
             let nested = args.ids(&self.arena).get(1);
             let nested = nested.map_or(0, |id| self.arena.children(*id).len());
-            self.charge(nested as u64)?;
+            self.charge_copies(nested)?;
         }
         let Some(plan) = plan(&self.arena, class, args.ids(&self.arena), Some(args.tuple)) else {
             return Err(Malformed::Arguments.into());
@@ -271,7 +271,11 @@ impl Machine<'_, '_> {
                     self.hidden_tuple(&items)?
                 }
                 Field::BytesOf(bytearray) => match self.arena.node(bytearray) {
-                    Node::Bytearray(bytes) => self.make(Node::Bytes(bytes))?,
+                    Node::Bytearray(bytes) => {
+                        // As for a bytearray of bytes.
+                        self.charge(u64::from(bytes.len) / 8)?;
+                        self.make(Node::Bytes(bytes))?
+                    }
                     _ => bytearray,
                 },
             });

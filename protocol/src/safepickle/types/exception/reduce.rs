@@ -1,5 +1,7 @@
 //! How an exception is written: arguments to make it with, and what they leave to a state.
 
+use std::borrow::Cow;
+
 use super::class::Layout;
 use super::{ExceptionData, Field, Plan, plan};
 use crate::safepickle::arena::{Arena, Node, NodeId};
@@ -71,7 +73,9 @@ impl ExceptionData {
             && args
                 .get(1)
                 .is_some_and(|id| matches!(arena.node(*id), Node::List(_)));
-        if !reads_list {
+        // Of a group, what it is made of stays; a state may have set other arguments, whatever many.
+        let other_group = layout == Layout::Group && args.get(1) != fields.get(1);
+        if !reads_list && !other_group {
             candidates.push(MadeWith::Args);
         }
         candidates.push(MadeWith::These(match layout {
@@ -91,12 +95,13 @@ impl ExceptionData {
         made_with: &MadeWith,
     ) -> Option<Vec<(&'static str, NodeId)>> {
         let (args, fields) = (arena.children(self.args), arena.children(self.fields));
-        let made: Vec<NodeId> = match made_with {
-            MadeWith::Args => args.to_vec(),
-            MadeWith::These(ids) => ids.clone(),
+        let made: Cow<'_, [NodeId]> = match made_with {
+            // They may be any number, and shared by as many exceptions.
+            MadeWith::Args => args.into(),
+            MadeWith::These(ids) => ids.into(),
             // Nobody looks at the fourth.
             MadeWith::TwoFiles([errno, strerror, filename, filename2]) => {
-                vec![*errno, *strerror, *filename, *errno, *filename2]
+                vec![*errno, *strerror, *filename, *errno, *filename2].into()
             }
         };
         let tuple = matches!(made_with, MadeWith::Args).then_some(self.args);
@@ -109,7 +114,12 @@ impl ExceptionData {
             return None;
         }
         let mut state = Vec::new();
-        if made_args.as_ref().map_or(made.as_slice(), |args| args) != args {
+        let left = match (&made_args, tuple) {
+            (Some(made), _) => made.as_slice() != args,
+            (None, Some(_)) => false,
+            (None, None) => *made != *args,
+        };
+        if left {
             state.push(("args", self.args));
         }
         let names = self.class.field_names().iter();
@@ -136,7 +146,10 @@ impl Field {
             (Self::Object(object), _) => *object == id,
             (Self::TupleOf(list), Node::Tuple(span)) => arena.children(*list) == arena.span(span),
             (Self::BytesOf(bytearray), Node::Bytes(bytes)) => {
-                matches!(arena.node(*bytearray), Node::Bytearray(of) if arena.bytes(of) == arena.bytes(bytes))
+                // Long content is looked at but once, when the exception is made: after that, what is the
+                // same lies in one place.
+                matches!(arena.node(*bytearray), Node::Bytearray(of)
+                    if of == bytes || of.len <= 1024 && arena.bytes(of) == arena.bytes(bytes))
             }
             _ => false,
         }

@@ -207,7 +207,7 @@ impl Machine<'_, '_> {
         if u64::from(items.len) != count {
             return Err(NumpyRule::Size.into());
         }
-        self.charge(count)?;
+        self.charge_copies(items.len as usize)?;
         let items = self.arena.span(items).to_vec();
         if label.kind != DtypeKind::Object {
             for item in &items {

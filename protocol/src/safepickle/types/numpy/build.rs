@@ -257,13 +257,19 @@ impl Machine<'_, '_> {
         };
         // Names are looked up and copied again for each dtype that has them.
         self.charge(2 * u64::from(names.len) + 2 * u64::from(fields.len))?;
-        let mut text = 0;
+        let text = self.arena.span(fields).iter().step_by(2);
+        let text: u64 = text
+            .map(|name| match self.arena.node(*name) {
+                Node::Str(name) => u64::from(name.len),
+                _ => 0,
+            })
+            .sum();
+        self.charge(text / 8)?;
         let mut by_name: BTreeMap<&[u8], NodeId> = BTreeMap::new();
         for entry in self.arena.span(fields).chunks_exact(2) {
             let Node::Str(name) = self.arena.node(entry[0]) else {
                 return Err(NumpyRule::Fields.into());
             };
-            text += u64::from(name.len);
             by_name.insert(self.arena.bytes(name), entry[1]);
         }
 
@@ -326,7 +332,6 @@ impl Machine<'_, '_> {
                 return Err(NumpyRule::FieldOverlap.into());
             }
         }
-        self.charge(text / 8)?;
         Ok((pairs, parts))
     }
 }

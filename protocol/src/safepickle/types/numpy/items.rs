@@ -12,7 +12,11 @@ impl Machine<'_, '_> {
     pub(super) fn check_item(&mut self, dtype: NodeId, item: NodeId) -> Step<()> {
         let mut pending = vec![(dtype, item)];
         while let Some((dtype, item)) = pending.pop() {
-            self.charge(1)?;
+            let text = match self.arena.node(item) {
+                Node::Str(text) => u64::from(text.len) / 32,
+                _ => 0,
+            };
+            self.charge(1 + text)?;
             let Some(data) = built(&self.arena, dtype) else {
                 return Err(NumpyRule::NoDtype.into());
             };

@@ -166,9 +166,14 @@ pub(in crate::safepickle) fn equal_dtypes(
         }
         let equal = match (left.node(a), right.node(b)) {
             (Node::Tuple(x), Node::Tuple(y)) => {
-                let pairs = left.span(x).iter().zip(right.span(y));
-                pending.extend(pairs.map(|(x, y)| (*x, *y)));
-                x.len == y.len
+                let same = x.len == y.len;
+                if same {
+                    // All of them are put down, whether or not the first that is looked at is equal.
+                    budget.charge(x.len.into())?;
+                    let pairs = left.span(x).iter().zip(right.span(y));
+                    pending.extend(pairs.map(|(x, y)| (*x, *y)));
+                }
+                same
             }
             (Node::Str(x), Node::Str(y)) => {
                 budget.charge(u64::from(x.len) / 32)?;
