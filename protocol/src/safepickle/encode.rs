@@ -20,7 +20,7 @@ use super::writer::{EncodeError, Protocol, Writer};
 /// # Errors
 ///
 /// [`EncodeError::NotInProtocol`] for what the protocol cannot hold: below protocol 3 bytes and
-/// bytearrays, unless they are empty; below 4 globals whose names are dotted or not ASCII, and sets
+/// bytearrays, unless they are empty, and so arrays of numpy; below 4 globals whose names are dotted or not ASCII, and sets
 /// that hold themselves; below 5 the out-of-band buffers of
 /// [`Policy::inspect`](super::Policy::inspect). [`EncodeError::TooLong`] for what the protocol
 /// cannot state the size of.

@@ -1,5 +1,7 @@
 //! What picklers write for each kind: the steps that an object takes in a stream.
 
+mod numpy;
+
 use std::borrow::Cow;
 
 use super::arena::{Node, NodeId};
@@ -353,8 +355,9 @@ impl<'d> Form<'d, '_> {
             }
             Object::Exception(exception) => self.exception(id, exception),
             Object::Record(record) => self.record(id, record),
-            // TODO
-            Object::Dtype(_) | Object::Ndarray(_) | Object::NumpyScalar(_) => {}
+            Object::Dtype(dtype) => self.dtype(id, dtype),
+            Object::Ndarray(array) => self.ndarray(id, array),
+            Object::NumpyScalar(scalar) => self.numpy_scalar(id, scalar),
         }
     }
 

@@ -26,8 +26,7 @@ pub(in crate::safepickle) struct ArrayState {
     pub(in crate::safepickle) dtype: NodeId,
     /// A tuple of dimensions: those of the array, or those of the data where `order` has axes.
     pub(in crate::safepickle) shape: NodeId,
-    /// A bytes object or bytearray of just as many bytes as there are. Or, if the dtype
-    /// has objects, a tuple that is no object of the stream, of just as many objects as there are,
+    /// A bytes object of just as many bytes as there are. Or, if the dtype has objects, a tuple that is no object of the stream, of just as many objects as there are,
     /// in row-first order whatever `order` is.
     pub(in crate::safepickle) data: NodeId,
     pub(in crate::safepickle) order: Order,
@@ -45,6 +44,10 @@ pub(in crate::safepickle) enum Order {
 }
 
 impl NdarrayData {
+    pub(in crate::safepickle) fn is_built(&self) -> bool {
+        self.built
+    }
+
     pub(in crate::safepickle) fn references(&self) -> Vec<NodeId> {
         let Some(state) = self.state else {
             return Vec::new();
@@ -239,16 +242,23 @@ impl Machine<'_, '_> {
         if label.has_object() || label.itemsize == 0 {
             return Err(NumpyRule::WrongDtype.into());
         }
-        match self.arena.node(buffer) {
-            // Nothing in this decoder changes a bytearray once it is made.
-            Node::Bytes(bytes) | Node::Bytearray(bytes) => check_size(label, count, bytes.len)?,
+        let data = match self.arena.node(buffer) {
+            Node::Bytes(bytes) => {
+                check_size(label, count, bytes.len)?;
+                buffer
+            }
+            // Nothing in this decoder changes a bytearray once it is made, so it is as good as bytes.
+            Node::Bytearray(bytes) => {
+                check_size(label, count, bytes.len)?;
+                self.make(Node::Bytes(bytes))?
+            }
             _ => return Err(NumpyRule::Data.into()),
-        }
+        };
         self.make_object(Object::Ndarray(NdarrayData {
             state: Some(ArrayState {
                 dtype,
                 shape,
-                data: buffer,
+                data,
                 order,
             }),
             built: true,

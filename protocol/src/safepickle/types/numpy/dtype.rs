@@ -79,7 +79,7 @@ impl DtypeKind {
     }
 
     /// Whether any size will do.
-    pub(super) fn is_flexible(self) -> bool {
+    pub(in crate::safepickle) fn is_flexible(self) -> bool {
         matches!(self, Self::Bytes | Self::Str | Self::Void)
     }
 }
@@ -332,6 +332,10 @@ impl DtypeData {
             built: true,
             ..Self::new(label)
         }
+    }
+
+    pub(in crate::safepickle) fn is_built(&self) -> bool {
+        self.built
     }
 
     pub(in crate::safepickle) fn references(&self) -> Vec<NodeId> {

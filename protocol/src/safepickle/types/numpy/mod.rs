@@ -35,7 +35,7 @@ pub use rule::NumpyRule;
 pub use scalar::NumpyScalar;
 pub use view::{ArrayOrder, Elements, Ndarray};
 
-pub(in crate::safepickle) use array::NdarrayData;
+pub(in crate::safepickle) use array::{ArrayState, NdarrayData, Order};
 pub(in crate::safepickle) use dtype::DtypeData;
 pub(in crate::safepickle) use key::{ScalarKey, dtype_hash, equal_dtypes, number, scalar};
 pub(in crate::safepickle) use scalar::ScalarData;

@@ -137,8 +137,7 @@ impl<'d> Ndarray<'d> {
     /// The data as it is stored, in the order of [`Ndarray::order`] and the byte order of the dtype;
     /// `None` if the elements are objects or hold some.
     pub fn data(self) -> Option<&'d [u8]> {
-        let data = self.value.at(self.state.data);
-        data.as_bytes().or_else(|| data.as_bytearray())
+        self.value.at(self.state.data).as_bytes()
     }
 
     /// The elements of an array of objects in row-first order, whatever [`Ndarray::order`] says; if
