@@ -627,3 +627,18 @@ fn what_is_encoded_is_decoded_to_the_same() {
         })
     ));
 }
+
+#[test]
+fn arrays_are_printed_in_short() {
+    let shown = |stream: &[u8]| {
+        let document = read_with(Policy::agentix().with_numpy(), stream).unwrap();
+        format!("{:?}", document.root())
+    };
+    let i4 = plain("i4", ">");
+    assert_eq!(shown(i4.as_bytes()), "dtype('>i4')");
+    let numbers = array("I1\nI2\n", &i4, false, &bytes(&[0; 8]));
+    assert_eq!(shown(&numbers), "<ndarray (1, 2) of >i4>");
+    let items = array("I2\n", &objects(), false, b"(NVx\nl");
+    assert_eq!(shown(&items), "<ndarray (2) of |O: None, 'x'>");
+    assert_eq!(shown(&scalar(&i4, &bytes(&[0; 4]))), "<scalar of >i4>");
+}

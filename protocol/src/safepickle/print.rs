@@ -253,8 +253,34 @@ impl<'d> Printer<'d, '_, '_> {
                 text(")"),
             ],
             Object::Record(record) => self.record_form(record),
-            _ => vec![text(format!("<{}>", self.root.arena().kind(id)))],
+            Object::Dtype(_) | Object::Ndarray(_) | Object::NumpyScalar(_) => self.numpy_form(id),
         }
+    }
+
+    /// What a dtype is; and of an array its shape and dtype, with the items if they are objects.
+    fn numpy_form(&self, id: NodeId) -> Form<'d> {
+        let value = self.root.at(id);
+        if let Some(dtype) = value.dtype() {
+            return vec![text(format!("dtype('{}')", dtype.typestr()))];
+        }
+        if let Some(scalar) = value.numpy_scalar() {
+            return vec![text(format!("<scalar of {}>", scalar.dtype().typestr()))];
+        }
+        let Some(array) = value.ndarray() else {
+            return vec![text("<ndarray>")];
+        };
+        let shape: Vec<String> = array.shape().map(|size| size.to_string()).collect();
+        let shape = format!(
+            "<ndarray ({}) of {}",
+            shape.join(", "),
+            array.dtype().typestr()
+        );
+        let mut form = vec![text(shape)];
+        if let Some(items) = array.objects() {
+            form.extend([text(": "), self.items(items)]);
+        }
+        form.push(text(">"));
+        form
     }
 
     fn record_form(&self, record: &RecordData) -> Form<'d> {

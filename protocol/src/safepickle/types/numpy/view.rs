@@ -146,6 +146,11 @@ impl<'d> Ndarray<'d> {
         self.value.at(self.state.data).tuple()
     }
 
+    /// The tuple of [`Ndarray::items`].
+    pub(in crate::safepickle) fn objects(self) -> Option<NodeId> {
+        self.items().map(|_| self.state.data)
+    }
+
     /// The bytes of each element, in row-first order; `None` if the elements are objects or hold some.
     pub fn elements(self) -> Option<Elements<'d>> {
         let data = self.data()?;
