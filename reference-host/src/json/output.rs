@@ -12,6 +12,8 @@ use crate::terminal::is_hidden;
 pub const MAX_DEPTH: usize = 1000;
 /// Most values that are written; shared parts count each time.
 const MAX_VALUES: u64 = 16_777_216;
+/// Most bytes that are written, 1 GiB: a long str may be in many places.
+const MAX_BYTES: usize = 1 << 30;
 /// Bits of the longest int that is written in decimal, which takes quadratic time: about 4,300 digits,
 /// where Python stops, too.
 const DECIMAL_BITS: u64 = 14_285;
@@ -23,8 +25,11 @@ pub enum JsonError {
     /// The value is nested too deep, or holds itself.
     #[error("the value is nested deeper than {MAX_DEPTH} levels, or holds itself")]
     TooDeep,
-    /// Too many values once shared parts are unfolded.
-    #[error("the value has more than {MAX_VALUES} parts once shared ones are unfolded")]
+    /// Too many values, or too much text, once shared parts are unfolded.
+    #[error(
+        "the value has more than {MAX_VALUES} parts, or {MAX_BYTES} bytes of JSON, once shared ones are \
+         unfolded"
+    )]
     TooLarge,
     /// There is no JSON for values of this kind.
     #[error("there is no JSON for a {0}")]
@@ -49,16 +54,19 @@ pub enum JsonError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn to_string(value: Value<'_>) -> Result<String, JsonError> {
-    write(value, MAX_VALUES)
+    write(value, MAX_VALUES, MAX_BYTES)
 }
 
-fn write(value: Value<'_>, values: u64) -> Result<String, JsonError> {
+fn write(value: Value<'_>, values: u64, bytes: usize) -> Result<String, JsonError> {
     let mut writer = Writer {
         out: String::new(),
         left: values,
     };
     let mut stack = vec![Task::Value(value, 0)];
     while let Some(task) = stack.pop() {
+        if writer.out.len() > bytes {
+            return Err(JsonError::TooLarge);
+        }
         match task {
             Task::Text(text) => writer.out.push_str(text),
             Task::Key(key) => writer.text(key.code_points()),

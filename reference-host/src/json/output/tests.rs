@@ -259,7 +259,18 @@ fn depth_and_sharing_are_bounded() {
     }
     bomb.push(b'.');
     let document = safepickle::decode(&bomb).unwrap();
-    assert_eq!(write(document.root(), 10_000), Err(JsonError::TooLarge));
+    let root = document.root();
+    assert_eq!(write(root, 10_000, MAX_BYTES), Err(JsonError::TooLarge));
+    // A str in many places.
+    let mut long = b"(X\xe8\x03\0\0".to_vec();
+    long.extend(vec![b'a'; 1000]);
+    long.extend(b"q\0");
+    long.extend(b"h\0".repeat(1000));
+    long.extend(b"l.");
+    let document = safepickle::decode(&long).unwrap();
+    let root = document.root();
+    assert_eq!(write(root, MAX_VALUES, 100_000), Err(JsonError::TooLarge));
+    assert!(write(root, MAX_VALUES, MAX_BYTES).is_ok());
 }
 
 #[test]
@@ -276,7 +287,10 @@ fn arrays_and_scalars() {
         )
     );
     // Elements count as values do.
-    assert_eq!(write(document.root(), 2), Err(JsonError::TooLarge));
+    assert_eq!(
+        write(document.root(), 2, MAX_BYTES),
+        Err(JsonError::TooLarge)
+    );
 
     let mut builder = Builder::new();
     let dtype = builder.dtype("|S3").unwrap();
