@@ -256,3 +256,32 @@ fn a_result_record_has_all_of_its_fields() {
     let unbuilt = b"cagentix.bash\nBashResult\n)\x810N.";
     malformed(unbuilt, Malformed::Unbuilt, 29, Opcode::STOP);
 }
+
+/// A message is printed and logged: it holds no line breaks or escapes of a stranger's, and not megabytes.
+#[test]
+fn messages_are_safe_to_print() {
+    let long = "a".repeat(1_000_000);
+    let stream = [
+        b"cos\x1b[31m\r\n\xe2\x80\xae".as_slice(),
+        long.as_bytes(),
+        b"\n.",
+    ]
+    .concat();
+    let error = safepickle::decode(&stream).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.len() < 2000
+            && message
+                .chars()
+                .all(|char| char == '\u{2026}' || char.is_ascii_graphic() || char == ' ')
+    );
+    let DecodeErrorKind::RefusedGlobal { module, qualname } = error.kind() else {
+        panic!("{error}");
+    };
+    assert_eq!(module, "os\x1b[31m\r");
+    assert_eq!(
+        qualname.chars().count(),
+        1_000_001,
+        "the fields hold it all"
+    );
+}

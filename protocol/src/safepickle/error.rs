@@ -64,6 +64,30 @@ impl fmt::Display for OpcodeSuffix {
     }
 }
 
+/// Characters of a name that a message shows.
+const MAX_SHOWN: usize = 200;
+
+/// Text of a stranger's, safe to print and to log: what is not printable ASCII is escaped, and what is
+/// long is cut.
+struct Shown<'t>(&'t str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = self.0.chars();
+        for char in chars.by_ref().take(MAX_SHOWN) {
+            if char.is_ascii_graphic() || char == ' ' {
+                write!(f, "{char}")?;
+            } else {
+                write!(f, "{}", char.escape_default())?;
+            }
+        }
+        match chars.count() {
+            0 => Ok(()),
+            left => write!(f, "… ({left} more characters)"),
+        }
+    }
+}
+
 /// What was wrong with a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -71,9 +95,11 @@ pub enum DecodeErrorKind {
     /// The stream names a class or function that the policy does not admit. Names are in full and
     /// as they stand in the stream, lone surrogates written like `\ud800` and bytes that are no UTF-8
     /// like `\xff`.
+    /// The message escapes what is not printable ASCII and cuts long names; the fields do not.
     #[error(
-        "refused global {module}.{qualname}: the policy does not admit it; have the sender pass \
-         plain values instead, or admit it by its exact name (`Policy::allow`)"
+        "refused global {}.{}: the policy does not admit it; have the sender pass plain values instead, \
+         or admit it by its exact name (`Policy::allow`), which calls nothing",
+        Shown(.module), Shown(.qualname)
     )]
     RefusedGlobal {
         /// The module.
@@ -91,7 +117,7 @@ pub enum DecodeErrorKind {
         code: i64,
     },
     /// The stream refers to an object outside of itself.
-    #[error("refused persistent id {id}: there is no store of objects to take it from")]
+    #[error("refused persistent id {}: there is no store of objects to take it from", Shown(.id))]
     RefusedPersistentId {
         /// The id as text in the stream, or the kind of the value that stood for it.
         id: String,
@@ -100,7 +126,9 @@ pub enum DecodeErrorKind {
     #[error("malformed pickle: {0}")]
     Malformed(Malformed),
     /// A budget of [`Limits`](super::Limits) was exceeded.
-    #[error("limit {limit} exceeded: {value} needed, {allowed} allowed")]
+    #[error(
+        "limit {limit} exceeded: {allowed} allowed, {value} or more needed (`Limits::{limit}`)"
+    )]
     Limit {
         /// Which one.
         limit: LimitKind,

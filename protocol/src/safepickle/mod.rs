@@ -142,6 +142,29 @@ impl Decoder {
         Ok(without.with_input(input))
     }
 
+    /// Decodes a pickle into a type of yours: [`Decoder::decode`], then [`from_value`], which tells how
+    /// Python's types meet Rust's.
+    ///
+    /// ```
+    /// use agentix_protocol::safepickle::{Decoder, Limits, Policy};
+    /// #[derive(serde::Deserialize)]
+    /// struct Point { x: i32 }
+    ///
+    /// // An object of the class `app.Point`, and its attribute.
+    /// let stream = b"\x80\x04\x8c\x03app\x8c\x05Point\x93)\x81}\x8c\x01xK\x01sb.";
+    /// let decoder = Decoder::new(Policy::agentix().allow("app", "Point"), Limits::default());
+    /// assert_eq!(decoder.from_slice::<Point>(stream)?.x, 1);
+    /// # Ok::<(), agentix_protocol::safepickle::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_slice`].
+    pub fn from_slice<T: DeserializeOwned>(&self, input: &[u8]) -> Result<T, Error> {
+        let document = self.decode(input)?;
+        Ok(from_value(document.root())?)
+    }
+
     /// [`Decoder::decode`], and tells `observe` of each instruction that is carried out and of each
     /// global and persistent id that the stream refers to, refused ones included.
     ///
@@ -186,6 +209,5 @@ pub fn decode(input: &[u8]) -> Result<Document<'_>, DecodeError> {
 ///
 /// [`Error::Decode`] as for [`Decoder::decode`]; [`Error::Deserialize`] if the value is not of this type.
 pub fn from_slice<T: DeserializeOwned>(input: &[u8]) -> Result<T, Error> {
-    let document = decode(input)?;
-    Ok(from_value(document.root())?)
+    Decoder::default().from_slice(input)
 }
