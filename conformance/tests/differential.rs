@@ -563,7 +563,8 @@ fn kinds(table: &Json) -> BTreeSet<String> {
                     }),
                     // A value of one of the forms that need no node.
                     // The other field of a float is `bits`.
-                    None => kinds.insert(fields.keys().next_back().unwrap().clone()),
+                    None if fields.contains_key("float") => kinds.insert("float".to_owned()),
+                    None => kinds.insert(fields.keys().next().unwrap().clone()),
                 };
                 pending.extend(fields.values());
             }
