@@ -465,11 +465,16 @@ impl<'d> Form<'d, '_> {
             Origin::Buffer => self.push([Step::Buffer]),
         }
         self.push([Step::Made(id)]);
-        if let Some(list) = record.list {
-            self.push([Step::Items(Items::append(self.children(list)))]);
-        }
-        if let Some(dict) = record.dict {
-            self.push([Step::Items(Items::set(self.children(dict)))]);
+        let list = record.list.map(|list| Items::append(self.children(list)));
+        let dict = record.dict.map(|dict| Items::set(self.children(dict)));
+        for items in [list, dict].into_iter().flatten() {
+            match items.batch {
+                // That there was nothing to add is told of a record as well.
+                Some((_, append)) if items.ids.is_empty() => {
+                    self.push([Step::Op(Opcode::MARK), Step::Op(append)]);
+                }
+                _ => self.push([Step::Items(items)]),
+            }
         }
         self.push([Step::Filled]);
         for state in states {
