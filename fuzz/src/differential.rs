@@ -22,7 +22,7 @@ pub enum Known {
     /// It drops a carriage return before the newline that ends a text.
     CarriageReturn,
     /// Its keys are ordered, and NaN, and floats that may equal integers only by rounding, have no
-    /// place in its order.
+    /// place in its order; a large integer and the float that equals it are two keys to it.
     FloatKeys,
     /// It recurses, so a deep value overflows the stack.
     Deep,
@@ -194,6 +194,7 @@ fn unlike(root: Ours<'_>) -> Option<Known> {
             if key
                 .as_f64()
                 .is_some_and(|float| float.is_nan() || float.abs() >= (1_u64 << 53) as f64)
+                || is_large_float(key)
             {
                 known = Some(Known::FloatKeys);
             }
@@ -201,6 +202,20 @@ fn unlike(root: Ours<'_>) -> Option<Known> {
         }
     });
     known
+}
+
+/// Whether an integer is from 2^53 on and equals a float, which may have been a key after it: the
+/// first of equal keys stays.
+fn is_large_float(key: Ours<'_>) -> bool {
+    key.as_big_int()
+        .is_some_and(|int| (54..=1024).contains(&int.bits()) && equals_a_float(&int.to_string()))
+}
+
+/// Whether the nearest float to a decimal integer has just its digits.
+fn equals_a_float(digits: &str) -> bool {
+    digits
+        .parse::<f64>()
+        .is_ok_and(|float| format!("{float:.0}") == digits)
 }
 
 fn same(ours: Ours<'_>, theirs: &Theirs) -> bool {

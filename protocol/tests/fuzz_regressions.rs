@@ -88,6 +88,7 @@ fn what_is_known_of_serde_pickle_is_so() {
         ("carriage-return-in-text", CarriageReturn, Some(false)),
         ("nan-keys", FloatKeys, None),
         ("float-near-int-keys", FloatKeys, Some(false)),
+        ("large-int-and-its-float-keys", FloatKeys, Some(false)),
     ];
     for (input, known, agree) in cases {
         let bytes = std::fs::read(fuzz().join("regressions/differential").join(input)).unwrap();
