@@ -44,7 +44,8 @@ pub struct RuntimeConfig {
     pub max_retained_bytes: usize,
     /// How long an outcome that HTTP delivered stays resumable: 60 s.
     pub http_retention: Duration,
-    /// Closed ids remembered: 1,048,576, in at most 52 MiB.
+    /// Closed ids remembered: 1,000,000, in at most 24 MiB (AGX-CALL-005, AGX-CALL-006). The last so
+    /// many always are, up to a ninth more may be.
     pub closed_ids: usize,
     /// Makes the fingerprints of closed ids unpredictable; pass random bits.
     pub seed: u64,

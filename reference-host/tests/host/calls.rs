@@ -64,7 +64,7 @@ async fn agx_con_051_a_call_is_a_header_and_one_attachment() {
 }
 
 #[tokio::test]
-async fn calls_run_side_by_side_and_end_in_any_order() {
+async fn agx_call_001_calls_run_side_by_side_each_with_an_id_of_its_own() {
     let mut runtime = Runtime::v1().await;
     let (client, mut socket) = runtime.client(quick()).await;
     let first = tokio::spawn(client.remote(add { a: 1, b: 2 }));

@@ -209,7 +209,7 @@ async fn servers_that_are_no_runtime() {
 }
 
 #[tokio::test]
-async fn agx_ver_006_older_and_newer_protocols_are_refused() {
+async fn agx_ver_002_health_is_read_first_and_decides() {
     let health = |version: &str, protocol: Option<&str>| Health {
         status: "ok".into(),
         version: version.into(),

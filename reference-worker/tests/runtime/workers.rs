@@ -66,6 +66,45 @@ async fn a_program_that_vanished_is_a_worker_that_cannot_start() {
 }
 
 #[tokio::test]
+async fn agx_pipe_027_each_worker_has_an_id_of_its_own() {
+    let folder = Folder::new("worker_id");
+    folder.frames("ready", &[FromWorker::Ready]);
+    let script = "echo $AGENTIX_WORKER_ID >> ids; cat ready; head -c 4 >/dev/null; exit 5";
+    let runtime = Runtime::with_worker(&folder.shell(script)).await;
+    for id in [1, 2] {
+        let died = error(runtime.call(id, &pid {}).await);
+        assert_eq!(died.error_type, ErrorType::WorkerDied);
+    }
+    runtime.stop().await;
+    let ids = String::from_utf8(folder.read("ids").unwrap()).unwrap();
+    let ids: Vec<&str> = ids.lines().collect();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    assert_ne!(ids[0], ids[1]);
+    for id in ids {
+        let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        assert!(id.len() == 8 && id.chars().all(hex), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn agx_pipe_039_standard_error_is_passed_on() {
+    let folder = Folder::new("standard_error");
+    folder.frames("ready", &[FromWorker::Ready]);
+    let script = "echo said by the worker >&2; cat ready; head -c 4 >/dev/null; exit 5";
+    let mut command = command(&["serve", "--worker", &folder.shell(script)]);
+    command.stderr(std::fs::File::create(folder.path("stderr")).unwrap());
+    let runtime = Runtime::from(command).await;
+    let died = error(runtime.call(1, &pid {}).await);
+    assert_eq!(died.error_type, ErrorType::WorkerDied);
+    runtime.stop().await;
+    let said = String::from_utf8(folder.read("stderr").unwrap()).unwrap();
+    assert!(
+        said.lines().any(|line| line == "said by the worker"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn a_lost_pipe_kills_the_worker() {
     let folder = Folder::new("lost_pipe");
     folder.frames("ready", &[FromWorker::Ready]);
